@@ -1,0 +1,67 @@
+# Needs python3 (3.11 or later), pip and make; everything else comes from requirements.lock.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# numba's on-disk cache does not notice an edit in another module: one cache folder per state of the sources.
+SOURCE_HASH := $(shell $(PYTHON) -c 'import hashlib, pathlib; h = hashlib.sha256(); \
+	[h.update(str(p).encode() + b"\0" + p.read_bytes()) for p in sorted(pathlib.Path("src/livarot").rglob("*")) \
+	if p.is_file() and "__pycache__" not in p.parts]; print(h.hexdigest()[:16])')
+NUMBA_CACHE := $(CURDIR)/.cache/numba-$(SOURCE_HASH)
+export NUMBA_CACHE_DIR := $(NUMBA_CACHE)
+# One thread per test process: the tests are spread over processes already.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests src $(wildcard README.md)
+
+.PHONY: help setup test test-all lint format reproduce bench lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make setup      .venv with the locked dependencies and this package"
+	@echo "make test       what must hold on each change: tests, doctests, the README's examples"
+	@echo "make test-all   the same and the slow and statistical tests"
+	@echo "make lint       ruff and mypy          make format     ruff's formatter and safe fixes"
+	@echo "make reproduce  the paper's experiment make bench      the benchmarks"
+	@echo "make lock       requirements.lock anew make clean      remove all that can be made again"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+test: setup
+	$(PYTEST) -m "not slow and not statistical"
+
+test-all: setup
+	$(PYTEST)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+reproduce: setup
+	$(BIN)/livarot reproduce
+
+# Each benchmarks/bench_*.py is a module to run.
+bench: setup
+	set -e; for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \
+		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
+
+# Hashes for every platform and Python the package supports, and no host or path in the file.
+lock:
+	set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(PYTHON) -m venv "$$folder"; \
+	"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check uv; \
+	"$$folder/bin/uv" pip compile pyproject.toml --extra dev --universal --generate-hashes \
+		--no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+
+clean:
+	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

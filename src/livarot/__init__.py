@@ -1,0 +1,106 @@
+"""livarot: Markov decision processes whose next state is a multinomial-logistic choice.
+
+Model an MNL MDP, plan in it, learn in it with LIVAROT and its rivals, and judge the learning exactly.
+Names are imported when they are first used, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from livarot import agents, envs
+    from livarot.agents.base import load_state, save_state
+    from livarot.core.ellipsoid import Ellipsoid
+    from livarot.core.plan import Episodes, Plan
+    from livarot.core.problem import MNLMDP, Problem
+    from livarot.errors import LivarotError
+    from livarot.experiments.result import RunResult
+    from livarot.experiments.run import run
+    from livarot.planning.backward import Solution, evaluate, solve
+    from livarot.planning.inner import InnerMax, inner_max
+    from livarot.planning.optimistic import optimistic_plan
+    from livarot.planning.rules import (
+        FrankWolfe,
+        JointMaximum,
+        PlugIn,
+        SecondOrderBonus,
+        ShiftedPower,
+        VarianceBonus,
+    )
+    from livarot.simulation.rollout import simulate
+
+_HOME = {
+    "MNLMDP": "core.problem",
+    "Problem": "core.problem",
+    "Ellipsoid": "core.ellipsoid",
+    "Episodes": "core.plan",
+    "Plan": "core.plan",
+    "LivarotError": "errors",
+    "RunResult": "experiments.result",
+    "run": "experiments.run",
+    "Solution": "planning.backward",
+    "evaluate": "planning.backward",
+    "solve": "planning.backward",
+    "InnerMax": "planning.inner",
+    "inner_max": "planning.inner",
+    "optimistic_plan": "planning.optimistic",
+    "FrankWolfe": "planning.rules",
+    "JointMaximum": "planning.rules",
+    "PlugIn": "planning.rules",
+    "SecondOrderBonus": "planning.rules",
+    "ShiftedPower": "planning.rules",
+    "VarianceBonus": "planning.rules",
+    "simulate": "simulation.rollout",
+    "load_state": "agents.base",
+    "save_state": "agents.base",
+}
+_MODULES = ("agents", "envs")
+
+__all__ = [
+    "MNLMDP",
+    "Ellipsoid",
+    "Episodes",
+    "FrankWolfe",
+    "InnerMax",
+    "JointMaximum",
+    "LivarotError",
+    "Plan",
+    "PlugIn",
+    "Problem",
+    "RunResult",
+    "SecondOrderBonus",
+    "ShiftedPower",
+    "Solution",
+    "VarianceBonus",
+    "agents",
+    "envs",
+    "evaluate",
+    "inner_max",
+    "load_state",
+    "optimistic_plan",
+    "run",
+    "save_state",
+    "simulate",
+    "solve",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"livarot.{name}")
+    if name in _HOME:
+        found = getattr(importlib.import_module(f"livarot.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'livarot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

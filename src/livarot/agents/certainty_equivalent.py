@@ -1,0 +1,43 @@
+"""Certainty equivalence: plan as if the estimate were the truth.  A control: learning without exploration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
+from livarot.core.plan import Episodes, Plan
+from livarot.core.problem import Problem
+from livarot.errors import require_non_negative
+from livarot.estimation.omd import ball, initial_estimate, omd_update
+from livarot.planning.optimistic import optimistic_plan
+from livarot.planning.rules import PlugIn
+from livarot.simulation.streams import AgentRandom
+
+
+@dataclass(frozen=True)
+class CertaintyEquivalent:
+    """The OMD estimate and no optimism."""
+
+    name: ClassVar[str] = "certainty-equivalent"
+
+    step_size: float = 20.0  # eta
+    reg: float = 10.0  # lambda
+
+    def __post_init__(self) -> None:
+        require_non_negative("step_size", self.step_size)
+        require_non_negative("reg", self.reg)
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
+        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self.reg), 0)
+
+    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
+        none = np.zeros(len(state.estimate.theta))
+        return optimistic_plan(problem, state.estimate.theta, state.estimate.whiten, none, PlugIn())
+
+    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
+        within = ball(problem, problem.param_bound, len(episodes.states))
+        estimate = omd_update(problem, state.estimate, episodes, self.step_size, within)
+        return UCRLMNLOLState(estimate, state.episode + 1)

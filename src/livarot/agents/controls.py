@@ -1,0 +1,55 @@
+"""Two agents that do not learn: the uniform policy and the optimal one.  Every figure needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.agents.base import NoState
+from livarot.core.plan import Episodes, Plan, check_policy
+from livarot.core.problem import Problem
+from livarot.simulation.streams import AgentRandom
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every action with the same probability: a stochastic policy, so its exact regret has no noise."""
+
+    name: ClassVar[str] = "uniform"
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
+        shape = (1, problem.horizon, problem.n_states, problem.n_actions)
+        return NoState(np.full(shape, 1.0 / problem.n_actions))
+
+    def plan(self, problem: Problem, state: NoState, rng: AgentRandom) -> Plan:
+        return Plan(state.policy)
+
+    def update(self, problem: Problem, state: NoState, episodes: Episodes) -> NoState:
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """Plays a given policy, normally ``solve(mdp).policy``: the one agent that may know theta*.
+
+    ``policy`` is (H, S) or (H, S, A) for all replicas, or has a leading axis with one policy per replica.
+    """
+
+    name: ClassVar[str] = "oracle"
+
+    policy: NDArray[Any] = field(repr=False)  # what to play
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
+        table = np.asarray(self.policy)
+        single = table.ndim == (2 if np.issubdtype(table.dtype, np.integer) else 3)
+        tables = [table] if single else list(table)
+        return NoState(np.stack([check_policy(problem, one) for one in tables]))
+
+    def plan(self, problem: Problem, state: NoState, rng: AgentRandom) -> Plan:
+        return Plan(state.policy)
+
+    def update(self, problem: Problem, state: NoState, episodes: Episodes) -> NoState:
+        return state

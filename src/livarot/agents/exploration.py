@@ -1,0 +1,284 @@
+"""LIVAROT's burn-in (Algorithm `algo:exploration routine`): as printed, and a sound variant.
+
+Both end with a set Theta_h = {|theta - centre|_A <= beta0} around a regularised maximum likelihood estimate,
+
+    A = I + (1/kappa) sum_t sum_{s'} phi phi'  (+ (rho/kappa) sum_t phi~ phi~' for the pseudo samples).
+
+Deviations.  One update of the design per episode and stage (E1).  Radius beta0, not its square root (E4).  The Hessian
+and gradient are those of the stated objective (E10).  The minimiser is taken over the B-ball (E12).  kappa is the bound
+U^2 exp(4B) unless given, rho = min_h max |phi|.  The printed lemma is false for pairs that are never reached (E3): the
+pseudo samples of the literal routine carry no data, and its set guarantees nothing in unvisited directions.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from livarot.confidence.radii import exploration_radius, kappa_bound
+from livarot.core.jit import jit
+from livarot.core.linalg import packed_whitener
+from livarot.core.problem import Problem
+from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.estimation.mle import fit_mle
+from livarot.estimation.omd import ParameterSet
+
+
+class Log(NamedTuple):
+    """The exploration episodes: which pair was played and what came out."""
+
+    pairs: IntArray  # (R, tau, H)
+    choices: Int32Array  # (R, tau, H)
+
+
+class Design(NamedTuple):
+    """The literal routine's choices, which do not depend on data: computed once for all replicas."""
+
+    action: Int32Array  # (tau, H)
+    pair: IntArray  # (tau, H)
+    choice: Int32Array  # (tau, H) which outcome of the pair
+    weight: FloatArray  # (tau, H) |phi~| in the norm of the updated design's inverse
+
+
+@dataclass(frozen=True)
+class LiteralExploration:
+    """As printed: the action of the (s, a, s') of largest leverage is played, whatever the state (E2)."""
+
+    def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
+        action = literal_design(problem, n_explore, kappa).action[episode]
+        return np.ascontiguousarray(np.broadcast_to(action[None, :, None], (1, problem.horizon, problem.n_states)))
+
+    def pseudo_samples(
+        self, problem: Problem, n_explore: int, kappa: float, stages: list[int]
+    ) -> tuple[IntArray, Int32Array, FloatArray]:
+        design = literal_design(problem, n_explore, kappa)
+        return design.pair[:, stages].reshape(-1), design.choice[:, stages].reshape(-1), design.weight[:, stages].reshape(-1)
+
+
+@dataclass(frozen=True)
+class StateAwareExploration:
+    """Sound: in each state the action whose reachable features have the largest leverage given what was really seen."""
+
+    def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
+        replicas = len(log.pairs)
+        policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
+        _state_aware(
+            problem.rows.graph,
+            problem.stage_table,
+            problem.stage_parameter,
+            *problem.nodes,
+            problem.n_actions,
+            1.0 / kappa,
+            log.pairs[:, :episode],
+            problem.rows.pack_identity(),
+            policy,
+        )
+        return policy
+
+    def pseudo_samples(
+        self, problem: Problem, n_explore: int, kappa: float, stages: list[int]
+    ) -> tuple[IntArray, Int32Array, FloatArray]:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0)
+
+
+Exploration = LiteralExploration | StateAwareExploration
+
+
+def rho(problem: Problem) -> float:
+    """min over stages of the largest feature norm, Eq. (definition rho) read as E43."""
+    norms = problem.rows.norms()
+    per_table = problem.n_states * problem.n_actions
+    edges = problem.rows.row_start[::per_table]
+    largest = [float(norms[edges[k] : edges[k + 1]].max()) for k in range(problem.rows.n_tables)]
+    return min(largest[int(k)] for k in problem.stage_table)
+
+
+def kappa_of(problem: Problem, kappa: float | None) -> float:
+    """The given kappa, or the bound U^2 exp(4B)."""
+    return kappa_bound(problem.max_reachable, problem.param_bound) if kappa is None else float(kappa)
+
+
+def explored_set(
+    problem: Problem,
+    rule: Exploration,
+    log: Log,
+    *,
+    reg_explore: float,
+    kappa: float,
+    failure_level: float,
+) -> tuple[ParameterSet, FloatArray]:
+    """Theta_h of every replica and the data part of the Gram matrix at its centre (for a warm start)."""
+    replicas, n_explore, horizon = log.pairs.shape
+    parameters = problem.n_parameters
+    low = rho(problem)
+    center = np.zeros((replicas, parameters, problem.dim))
+    shape = np.zeros((replicas, parameters, problem.rows.gram_size))
+    hessian = np.zeros_like(shape)
+    ridge = problem.rows.pack_identity(1.0)
+    for k in range(parameters):
+        stages = list(range(horizon)) if problem.shared_parameter else [k]
+        pseudo_pair, pseudo_choice, pseudo_weight = rule.pseudo_samples(problem, n_explore, kappa, stages)
+        for r in range(replicas):
+            pairs = log.pairs[r][:, stages].reshape(-1)
+            choices = log.choices[r][:, stages].reshape(-1)
+            fit = fit_mle(
+                problem,
+                np.concatenate((pairs, pseudo_pair)),
+                np.concatenate((choices, pseudo_choice)),
+                np.concatenate((np.ones(len(pairs)), pseudo_weight)),
+                reg=reg_explore + 1.0,
+                bound=problem.param_bound,
+            )
+            center[r, k] = fit.theta
+            data = fit_mle(problem, pairs[:0], choices[:0], reg=0.0, max_iter=0).hessian
+            _outer_sum(problem.rows.graph, pairs, data)
+            shape[r, k] = ridge + data / kappa
+            _outer_rows(problem.rows.graph, pseudo_pair, pseudo_choice, low / kappa, shape[r, k])
+            hessian[r, k] = _hessian_at(problem, pairs, choices, fit.theta)
+    radius = exploration_radius(n_explore, problem.dim, horizon, problem.param_bound, kappa, low, failure_level)
+    return ParameterSet(problem.param_bound, center, shape, np.full(replicas, radius)), hessian
+
+
+def _hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:
+    from livarot.estimation.mle import _derivatives
+
+    hessian, gradient = np.zeros(problem.rows.gram_size), np.zeros(problem.dim)
+    scratch = np.empty(problem.max_reachable), np.empty(problem.dim)
+    _derivatives(problem.rows.graph, pairs, choices, np.ones(len(pairs)), 0.0, theta, *scratch, gradient, hessian)
+    return hessian
+
+
+def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
+    """The sequence of (s~, a, s~') of the printed routine, kept with the problem."""
+    key = f"literal design {n_explore} {kappa!r}"
+    found = problem.cache.get(key)
+    if isinstance(found, Design):
+        return found
+    shape = (n_explore, problem.horizon)
+    design = Design(
+        np.zeros(shape, dtype=np.int32),
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.int32),
+        np.zeros(shape),
+    )
+    done: dict[int, int] = {}
+    for h in range(problem.horizon):
+        table = int(problem.stage_table[h])
+        if table in done:  # the same features give the same choices
+            for part in design:
+                part[:, h] = part[:, done[table]]
+            continue
+        done[table] = h
+        _literal(
+            problem.rows.graph,
+            table * problem.n_states * problem.n_actions,
+            (table + 1) * problem.n_states * problem.n_actions,
+            problem.n_actions,
+            rho(problem) / kappa,
+            problem.rows.pack_identity(),
+            *(part[:, h] for part in design),
+        )
+    problem.cache[key] = design
+    return design
+
+
+@jit
+def leverage(graph, pair, i, whiten):
+    """|phi_i|^2 in the norm of the inverse of a packed matrix given by its whitener."""
+    block = graph.pair_block[pair]
+    if block < 0:
+        return 0.0
+    at, n = graph.gram_start[block], graph.block_start[block + 1] - graph.block_start[block]
+    m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair] + i * graph.col_count[pair]
+    total = 0.0
+    for k in range(n):
+        part = 0.0
+        for j in range(m):
+            part += whiten[at + k * n + graph.cols[cols + j]] * graph.feat[feat + j]
+        total += part * part
+    return total
+
+
+@jit
+def _add_outer(graph, pair, i, scale, gram):
+    block = graph.pair_block[pair]
+    if block < 0:
+        return
+    at, n = graph.gram_start[block], graph.block_start[block + 1] - graph.block_start[block]
+    m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair] + i * graph.col_count[pair]
+    for j in range(m):
+        for k in range(m):
+            entry = at + graph.cols[cols + j] * n + graph.cols[cols + k]
+            gram[entry] += scale * graph.feat[feat + j] * graph.feat[feat + k]
+
+
+@jit
+def _outer_sum(graph, pairs, gram):
+    """gram += sum over pairs and their outcomes of phi phi'."""
+    for index in range(len(pairs)):
+        pair = pairs[index]
+        for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+            _add_outer(graph, pair, i, 1.0, gram)
+
+
+@jit
+def _outer_rows(graph, pairs, choices, scale, gram):
+    """gram += scale * sum of phi phi' over single outcomes."""
+    for index in range(len(pairs)):
+        _add_outer(graph, pairs[index], choices[index], scale, gram)
+
+
+@jit
+def _literal(graph, first, last, n_actions, step, identity, action, pair_out, choice, weight):
+    """argmax over (s, a, s') of |phi|^2 in the inverse design; first maximiser up to 1e-12."""
+    gram = identity.copy()
+    whiten = np.empty_like(gram)
+    low = np.empty(len(gram))
+    for t in range(len(action)):
+        packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+        best = -1.0
+        for pair in range(first, last):
+            for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+                score = leverage(graph, pair, i, whiten)
+                if score > best + 1e-12 * abs(best):
+                    best = score
+                    pair_out[t] = pair
+                    choice[t] = i
+                    action[t] = (pair - first) % n_actions
+        _add_outer(graph, pair_out[t], choice[t], step, gram)
+        packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+        weight[t] = math.sqrt(leverage(graph, pair_out[t], choice[t], whiten))
+
+
+@jit
+def _state_aware(
+    graph, stage_table, stage_parameter, node_start, node_state, n_actions, step, pairs, identity, policy
+):
+    replicas, horizon, n_states = policy.shape
+    gram = np.empty_like(identity)
+    whiten = np.empty_like(identity)
+    low = np.empty(len(identity))
+    for r in range(replicas):
+        for h in range(horizon):
+            gram[:] = identity
+            for other in range(horizon):
+                if stage_parameter[other] == stage_parameter[h]:
+                    for t in range(pairs.shape[1]):
+                        pair = pairs[r, t, other]
+                        for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+                            _add_outer(graph, pair, i, step, gram)
+            packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+            for node in range(node_start[h], node_start[h + 1]):
+                s = node_state[node]
+                best = -1.0
+                for a in range(n_actions):
+                    pair = (stage_table[h] * n_states + s) * n_actions + a
+                    for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+                        score = leverage(graph, pair, i, whiten)
+                        if score > best + 1e-12 * abs(best):
+                            best = score
+                            policy[r, h, s] = a

@@ -1,0 +1,184 @@
+"""LIVAROT: Logistic Inference with Variance-Aware Robust Optimistic Targets (Boudart, Gaillard, Rudi, 2026).
+
+Algorithm `algo:learning routine 2`.  After an optional burn-in (:mod:`livarot.agents.exploration`), every episode
+
+    plans      Q_h = r_h + max over C_h of E_theta[V_{h+1}],  C_h = {|theta - theta_hat_h|_gram <= beta_t}
+    plays      the greedy policy
+    updates    theta_hat_h by online mirror descent on Theta_h, gram += Hessian at the new point.
+
+Deviations from the print: V is max_a Q (E16); the step size eta is explicit, eta = 1 is the printed update (E15); the
+radius follows reg and counts updates unless ``printed_radius`` (E18); Theta_h is intersected with the B-ball (E8, E12);
+C_h is the plain ellipsoid (E17).  No clipping: a maximum over true kernels bounds itself (E20).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from livarot.agents.exploration import Exploration, LiteralExploration, Log, explored_set, kappa_of, rho
+from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
+from livarot.core.plan import Episodes, Plan
+from livarot.core.problem import Problem
+from livarot.errors import require_non_negative, require_positive_int, require_probability
+from livarot.estimation.omd import (
+    Estimate,
+    ParameterSet,
+    ball,
+    initial_estimate,
+    omd_update,
+    project_estimate,
+    whitened,
+)
+from livarot.planning.optimistic import optimistic_plan
+from livarot.planning.rules import JointMaximum, Rule
+from livarot.simulation.streams import AgentRandom
+
+logger = logging.getLogger(__name__)
+
+
+class LivarotState(NamedTuple):
+    """Estimates, the set they stay in, the exploration log and the number of episodes so far."""
+
+    estimate: Estimate
+    within: ParameterSet
+    log: Log
+    episode: int
+
+
+@dataclass(frozen=True)
+class Livarot:
+    """LIVAROT, both phases; see :meth:`paper` and :meth:`theory` for the published constants."""
+
+    name: ClassVar[str] = "livarot"
+
+    step_size: float = 20.0  # eta of the OMD step; the print has 1, the paper's experiments 20
+    reg: float | None = 10.0  # lambda of the Gram matrix; None is the theory's 144 d
+    beta_scale: float = 0.05  # multiplies the radius; 1 is the theory's
+    failure_level: float = 0.05  # delta
+    printed_radius: bool = False  # sqrt(2/3 d log(t/delta)) + 24 B sqrt d, as printed
+    rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
+    n_explore: int | None = 0  # tau; None is the lemma's, which no budget allows (E7)
+    exploration: Exploration = field(default_factory=LiteralExploration)  # the burn-in's routine
+    reg_explore: float | None = 1.0  # lambda_0; None is d log(tau H/delta) (E5)
+    kappa: float | None = None  # None is the bound U^2 exp(4B)
+    intersect_ball: bool = True  # Theta_h inside the B-ball (False: Theta_h alone)
+    start_at_mle: bool = False  # learning starts at the exploration's estimate instead of 0 (E13)
+    warm_start: bool = False  # keep the exploration's data in the Gram matrix (E14)
+    n_episodes: int | None = None  # T, needed by the lemma's tau only
+
+    def __post_init__(self) -> None:
+        require_non_negative("step_size", self.step_size)
+        require_non_negative("beta_scale", self.beta_scale)
+        require_probability("failure_level", self.failure_level)
+        for name in ("reg", "reg_explore", "kappa"):
+            if getattr(self, name) is not None:
+                require_non_negative(name, getattr(self, name))
+        if self.n_explore is not None:
+            require_positive_int("n_explore", self.n_explore, minimum=0)
+        if self.n_episodes is not None or self.n_explore is None:
+            require_positive_int("n_episodes", self.n_episodes)
+
+    @classmethod
+    def paper(cls) -> Livarot:
+        """The experiments of the paper: tau=80, lambda_0=1, lambda=10, eta=20, beta_scale=.01, literal exploration."""
+        return cls(n_explore=80, reg_explore=1.0, reg=10.0, step_size=20.0, beta_scale=0.01, printed_radius=True)
+
+    @classmethod
+    def theory(cls, n_episodes: int, n_explore: int | None = 0) -> Livarot:
+        """The constants of the theorem: eta=1, lambda=144 d, the full radius; ``n_explore=None`` is the lemma's tau."""
+        return cls(
+            step_size=1.0,
+            reg=None,
+            beta_scale=1.0,
+            n_explore=n_explore,
+            reg_explore=None,
+            start_at_mle=True,
+            n_episodes=n_episodes,
+        )
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> LivarotState:
+        tau = self._tau(problem)
+        log = Log(
+            np.zeros((n_replicas, tau, problem.horizon), dtype=np.int64),
+            np.zeros((n_replicas, tau, problem.horizon), dtype=np.int32),
+        )
+        within = ball(problem, problem.param_bound, n_replicas)
+        return LivarotState(initial_estimate(problem, n_replicas, self._reg(problem)), within, log, 0)
+
+    def plan(self, problem: Problem, state: LivarotState, rng: AgentRandom) -> Plan:
+        tau = state.log.pairs.shape[1]
+        if state.episode < tau:
+            kappa = kappa_of(problem, self.kappa)
+            return Plan(self.exploration.policy(problem, state.episode, tau, kappa, state.log))
+        radius = np.full(len(state.estimate.theta), self.radius(problem, state.episode, tau))
+        plan = optimistic_plan(problem, state.estimate.theta, state.estimate.whiten, radius, self.rule)
+        return plan._replace(center=state.estimate.theta, gram=state.estimate.gram, radius=radius)
+
+    def update(self, problem: Problem, state: LivarotState, episodes: Episodes) -> LivarotState:
+        tau = state.log.pairs.shape[1]
+        if state.episode >= tau:
+            estimate = omd_update(problem, state.estimate, episodes, self.step_size, state.within)
+            return state._replace(estimate=estimate, episode=state.episode + 1)
+        pairs, choices = state.log.pairs.copy(), state.log.choices.copy()
+        first = problem.stage_table.astype(np.int64) * problem.n_states
+        pairs[:, state.episode] = (first + episodes.states[:, :-1]) * problem.n_actions + episodes.actions
+        choices[:, state.episode] = episodes.choices
+        state = state._replace(log=Log(pairs, choices), episode=state.episode + 1)
+        return self._end_exploration(problem, state) if state.episode == tau else state
+
+    def radius(self, problem: Problem, episode: int, n_explore: int = 0) -> float:
+        """beta of the plan made after ``episode`` episodes."""
+        if self.printed_radius:
+            beta = livarot_radius_printed(episode + 1, problem.dim, problem.param_bound, self.failure_level)
+        else:
+            updates = (episode - n_explore) * (problem.horizon if problem.shared_parameter else 1)
+            reg = self._reg(problem)
+            beta = livarot_radius(
+                updates, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level
+            )
+        return self.beta_scale * beta
+
+    def _end_exploration(self, problem: Problem, state: LivarotState) -> LivarotState:
+        tau = state.log.pairs.shape[1]
+        reg_explore = self.reg_explore
+        if reg_explore is None:
+            reg_explore = problem.dim * np.log(tau * problem.horizon / self.failure_level)
+        within, hessian = explored_set(
+            problem,
+            self.exploration,
+            state.log,
+            reg_explore=float(reg_explore),
+            kappa=kappa_of(problem, self.kappa),
+            failure_level=self.failure_level,
+        )
+        if not self.intersect_ball:
+            within = within._replace(bound=np.inf)
+        estimate = state.estimate
+        if self.warm_start:
+            estimate = whitened(problem, estimate.theta, estimate.gram + hessian)
+        if self.start_at_mle:
+            estimate = estimate._replace(theta=within.center.copy())
+        return state._replace(within=within, estimate=project_estimate(problem, estimate, within))
+
+    def _reg(self, problem: Problem) -> float:
+        return 144.0 * problem.dim if self.reg is None else self.reg
+
+    def _tau(self, problem: Problem) -> int:
+        if self.n_explore is not None:
+            return self.n_explore
+        assert self.n_episodes is not None  # noqa: S101 (checked in __post_init__)
+        kappa = kappa_of(problem, self.kappa)
+        tau = exploration_length(
+            self.n_episodes, problem.dim, problem.horizon, problem.param_bound, kappa, rho(problem), self.failure_level
+        )
+        if tau > self.n_episodes:
+            logger.warning(
+                "the lemma's exploration length is %.3g, more than the %d episodes: nothing but exploration remains",
+                tau,
+                self.n_episodes,
+            )
+        return int(min(tau, self.n_episodes))

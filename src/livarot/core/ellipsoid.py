@@ -1,0 +1,135 @@
+"""Ellipsoids ``{theta : |theta - center|_matrix <= radius}``; the radius is never squared (reading E4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from livarot.core.linalg import cholesky, project_packed, projection_workspace, solve_cholesky
+from livarot.core.ragged import FloatArray
+from livarot.errors import bad, require_finite, require_non_negative
+
+
+class Projection(NamedTuple):
+    """A projection and its certificate.
+
+    ``kkt`` is ``|M(x - x0) + mu A(x - c)|`` relative to the size of its terms; ``well_conditioned`` is False when
+    a factorisation met a pivot below rounding, and then ``kkt`` says how far the answer can be trusted.
+    """
+
+    point: FloatArray
+    multiplier: float
+    kkt: float
+    n_iter: int
+    well_conditioned: bool
+
+
+class Ellipsoid:
+    """``{theta : |theta - center|_matrix <= radius}`` with a positive definite matrix.
+
+    >>> ball = Ellipsoid.ball(2, 1.0)
+    >>> ball.project([3.0, 4.0], np.eye(2))
+    array([0.6, 0.8])
+    >>> Ellipsoid([1.0, 0.0], np.diag([4.0, 1.0]), 2.0).support([1.0, 0.0])
+    array([2., 0.])
+    """
+
+    def __init__(self, center: ArrayLike, matrix: ArrayLike, radius: float) -> None:
+        self.center: FloatArray = require_finite("center", np.array(center, dtype=np.float64))
+        self.matrix: FloatArray = _symmetric("matrix", matrix, self.center)
+        self.radius = float(require_non_negative("radius", radius))
+        self._factor = np.empty(self.matrix.size)
+        self.well_conditioned = bool(cholesky(self.matrix.reshape(-1), 0, self.dim, self._factor, 0))
+
+    @classmethod
+    def ball(cls, dim: int, radius: float) -> Ellipsoid:
+        """The Euclidean ball of a radius around the origin."""
+        return cls(np.zeros(dim), np.eye(dim), radius)
+
+    @property
+    def dim(self) -> int:
+        return len(self.center)
+
+    def _dual_norm(self, direction: FloatArray) -> tuple[FloatArray, float]:
+        solved = direction.copy()
+        solve_cholesky(self._factor, 0, self.dim, solved, 0)
+        return solved, float(np.sqrt(max(direction @ solved, 0.0)))
+
+    def width(self, direction: ArrayLike) -> float:
+        """max of direction . (theta - center) over the ellipsoid: radius * |direction|_{matrix^-1}."""
+        return self.radius * self._dual_norm(_vector("direction", direction, self.dim))[1]
+
+    def support(self, direction: ArrayLike) -> FloatArray:
+        """The point that maximises ``direction . theta``: center + radius H^-1 g / |g|_{H^-1}."""
+        solved, norm = self._dual_norm(_vector("direction", direction, self.dim))
+        return self.center + (solved * (self.radius / norm) if norm > 0 else 0.0)
+
+    def distance(self, x: ArrayLike) -> float:
+        """|x - center|_matrix."""
+        off = _vector("x", x, self.dim) - self.center
+        return float(np.sqrt(max(off @ self.matrix @ off, 0.0)))
+
+    def contains(self, x: ArrayLike, tolerance: float = 1e-10) -> bool:
+        """Is x inside, up to a relative tolerance on the radius?"""
+        return self.distance(x) <= self.radius * (1.0 + tolerance)
+
+    def project(self, x: ArrayLike, metric: ArrayLike) -> FloatArray:
+        """The point of the ellipsoid nearest to x in the norm of ``metric`` (not the Euclidean one)."""
+        return self.projection(x, metric).point
+
+    def projection(self, x: ArrayLike, metric: ArrayLike) -> Projection:
+        """:meth:`project` with its multiplier and KKT residual."""
+        target = _vector("x", x, self.dim) - self.center
+        matrix = _symmetric("metric", metric, self.center)
+        # scale both matrices to order one: the multiplier is scaled back below
+        size_m, size_a = float(np.abs(matrix).max()), float(np.abs(self.matrix).max())
+        if size_m == 0.0 or size_a == 0.0:
+            raise bad("metric" if size_m == 0.0 else "matrix", "is zero", cure="give a positive definite matrix")
+        blocks = np.array([0, self.dim]), np.array([0, self.dim**2])
+        out = np.empty(self.dim)
+        m, a = matrix / size_m, self.matrix / size_a
+        mu, steps, sound = project_packed(
+            m.reshape(-1),
+            a.reshape(-1),
+            *blocks,
+            target,
+            self.radius * np.sqrt(1.0 / size_a),
+            out,
+            projection_workspace(self.dim, self.dim**2),
+        )
+        pull, push = m @ (out - target), a @ out
+        scale = float(np.linalg.norm(m @ target) + np.linalg.norm(m @ out))
+        if mu == 0.0 or scale == 0.0:
+            kkt = 0.0
+        elif np.isinf(mu):
+            kkt = float(np.linalg.norm(pull / np.linalg.norm(pull) + push / max(np.linalg.norm(push), 1e-300)))
+            kkt = 0.0 if self.radius == 0.0 else kkt
+        else:
+            kkt = float(np.linalg.norm(pull + mu * push)) / scale
+        inside = mu == 0.0
+        point = np.asarray(x, dtype=np.float64).copy() if inside else self.center + out
+        return Projection(point, mu * size_m / size_a, kkt, steps, bool(sound))
+
+
+def _vector(argument: str, x: ArrayLike, dim: int) -> FloatArray:
+    vector = require_finite(argument, np.array(x, dtype=np.float64))
+    if vector.shape != (dim,):
+        raise bad(argument, f"has shape {vector.shape}, expected {(dim,)}")
+    return vector
+
+
+def _symmetric(argument: str, matrix: ArrayLike, center: FloatArray) -> FloatArray:
+    array = require_finite(argument, np.array(matrix, dtype=np.float64))
+    if center.ndim != 1 or len(center) == 0:
+        raise bad("center", f"has shape {center.shape}, expected (d,) with d >= 1")
+    if array.shape != (len(center), len(center)):
+        raise bad(argument, f"has shape {array.shape}, expected {(len(center), len(center))}")
+    largest = float(np.abs(array).max())
+    lopsided = np.argwhere(np.abs(array - array.T) > 1e-8 * largest)
+    if len(lopsided):
+        raise bad(argument, "is not symmetric", index=tuple(int(i) for i in lopsided[0]), count=len(lopsided))
+    if (np.diag(array) < 0).any() or float(np.linalg.eigvalsh(array)[0]) < -1e-10 * largest:
+        raise bad(argument, "is not positive definite", cure="add a multiple of the identity")
+    return np.ascontiguousarray((array + array.T) / 2)

@@ -1,0 +1,536 @@
+"""The model: ``Problem`` is what a learner knows, ``MNLMDP`` adds the parameter it does not know.
+
+An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 0..A-1, known rewards
+``r_h(s, a)`` in [0, 1], known features with ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
+
+    P_h(s' | s, a) = exp(offset + phi_h(s'|s,a) . theta_h) / sum over the reachable s'' of the same.
+
+The paper has no offset and features that do not depend on h; both are allowed here (reading E21).  One theta
+may be shared by all stages.  Stages are numbered from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from livarot.core.jit import jit
+from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
+from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
+from livarot.storage import load_tensors, save_tensors
+
+FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
+RewardLike = ArrayLike | Callable[[int, int, int], float]
+NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a learner knows: features, rewards, horizon, start and the bound B; never theta."""
+
+    horizon: int
+    rows: Rows
+    stage_table: Int32Array  # (H,)
+    reward: FloatArray  # (H, S, A)
+    start: FloatArray  # (S,) distribution of the first state
+    param_bound: float  # B
+    shared_parameter: bool = False  # one theta for all stages?
+    feature_scale: float = 1.0  # features were divided by it (theta multiplied)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n_states(self) -> int:
+        return self.rows.n_states
+
+    @property
+    def n_actions(self) -> int:
+        return self.rows.n_actions
+
+    @property
+    def dim(self) -> int:
+        return self.rows.dim
+
+    @property
+    def n_parameters(self) -> int:
+        """K: one parameter per stage, or one for all."""
+        return 1 if self.shared_parameter else self.horizon
+
+    @cached_property
+    def max_reachable(self) -> int:
+        """U, the largest number of reachable next states."""
+        return int(self.rows.outcomes.max())
+
+    @cached_property
+    def stage_parameter(self) -> Int32Array:
+        """Which parameter each stage uses, (H,)."""
+        own = np.zeros if self.shared_parameter else np.arange
+        return np.asarray(own(self.horizon), dtype=np.int32)
+
+    @cached_property
+    def reachable(self) -> BoolArray:
+        """Which states can be reached from the start at each stage, (H + 1, S)."""
+        reach = np.zeros((self.horizon + 1, self.n_states), dtype=np.bool_)
+        reach[0] = self.start > 0
+        _propagate(reach, self.stage_table, self.rows.row_start, self.rows.next_state, self.n_actions)
+        return reach
+
+    @cached_property
+    def nodes(self) -> tuple[IntArray, Int32Array]:
+        """The reachable states stage by stage: ``node_state[node_start[h]:node_start[h+1]]``."""
+        stage, state = np.nonzero(self.reachable[:-1])
+        start = np.searchsorted(stage, np.arange(self.horizon + 1))
+        return start.astype(np.int64), state.astype(np.int32)
+
+    def pair(self, stage: int, state: int, action: int) -> int:
+        return self.rows.pair(int(self.stage_table[stage]), state, action)
+
+    def next_states(self, stage: int, state: int, action: int) -> Int32Array:
+        pair = self.pair(stage, int(state), int(action))
+        return self.rows.next_state[self.rows.row_start[pair] : self.rows.row_start[pair + 1]]
+
+    def features(self, stage: int, state: int, action: int) -> FloatArray:
+        """phi_h(.|s, a), dense (U, d), in the order of :meth:`next_states`."""
+        return self.rows.features(self.pair(stage, state, action))
+
+    def original_theta(self, theta: ArrayLike) -> FloatArray:
+        """A parameter in the units of the features as they were given (undoes ``normalise=True``)."""
+        return np.asarray(theta, dtype=np.float64) / self.feature_scale
+
+    def same_as(self, other: Problem) -> bool:
+        """Do both describe the same knowledge, number for number?"""
+        if self is other or (self.rows is other.rows and self.reward is other.reward):
+            return True
+        mine, theirs = self._tensors(), other._tensors()
+        return self._header() == other._header() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+
+    @classmethod
+    def from_function(
+        cls,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        features: FeatureFunction,
+        reward: RewardLike,
+        start: int | ArrayLike = 0,
+        param_bound: float,
+        shared_parameter: bool = False,
+        normalise: bool = False,
+        offset: Callable[[int, int, int], ArrayLike] | None = None,
+    ) -> Problem:
+        """Build from ``features(h, s, a) -> (next_states, phi)``; see :meth:`MNLMDP.from_function`."""
+        require_positive_int("horizon", horizon)
+        require_positive_int("n_states", n_states)
+        require_positive_int("n_actions", n_actions)
+        tables: list[dict[str, NDArray[Any]]] = []
+        stage_table = np.zeros(horizon, dtype=np.int32)
+        for h in range(horizon):
+            table = _collect_stage(h, n_states, n_actions, features, offset)
+            for known, other in enumerate(tables):
+                if all(np.array_equal(table[k], other[k]) for k in table):
+                    stage_table[h] = known
+                    break
+            else:
+                stage_table[h] = len(tables)
+                tables.append(table)
+        dims = {int(table["dim"]) for table in tables}
+        if len(dims) > 1:
+            raise bad("features", f"have different dimensions at different stages: {sorted(dims)}")
+        joined = {k: np.concatenate([t[k] for t in tables]) for k in ("outcomes", "next_state", "phi", "offset")}
+        return cls.from_arrays(
+            horizon,
+            n_states,
+            n_actions,
+            outcomes=joined["outcomes"],
+            next_state=joined["next_state"],
+            features=joined["phi"],
+            offset=joined["offset"],
+            stage_table=stage_table,
+            reward=reward,
+            start=start,
+            param_bound=param_bound,
+            shared_parameter=shared_parameter,
+            normalise=normalise,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        outcomes: ArrayLike,
+        next_state: ArrayLike,
+        features: Any,
+        reward: RewardLike,
+        param_bound: float,
+        start: int | ArrayLike = 0,
+        stage_table: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        shared_parameter: bool = False,
+        normalise: bool = False,
+    ) -> Problem:
+        """Build from long arrays; see :meth:`MNLMDP.from_arrays`."""
+        require_positive_int("horizon", horizon)
+        require_positive_int("n_states", n_states)
+        require_positive_int("n_actions", n_actions)
+        require_non_negative("param_bound", param_bound)
+        counts = np.asarray(outcomes, dtype=np.int64).reshape(-1)
+        n_tables, rest = divmod(len(counts), n_states * n_actions)
+        if rest or n_tables == 0:
+            raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
+        table = _check_stage_table(stage_table, n_tables, horizon)
+        nexts = np.asarray(next_state, dtype=np.int64).reshape(-1)
+        if len(nexts) != counts.sum():
+            raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {counts.sum()}")
+        matrix, dim = _feature_matrix(features, len(nexts))
+        shift = None if offset is None else require_finite("offset", np.asarray(offset, dtype=np.float64))
+        if shift is not None and shift.shape != nexts.shape:
+            raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
+        rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
+        scale = 1.0
+        norms = rows.norms()
+        largest = float(norms.max(initial=0.0))
+        if largest > 1.0 + NORM_SLACK:
+            if not normalise:
+                over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
+                raise bad(
+                    "features",
+                    f"norm {norms[over[0]]:.6g} > 1 at (table, state, action, outcome)",
+                    index=_row_index(rows, int(over[0])),
+                    count=len(over),
+                    cure="pass normalise=True (theta is rescaled to match) or divide the features yourself",
+                )
+            scale = largest
+        if normalise and largest > 0:
+            scale = largest
+        if scale != 1.0:
+            rows = rows.scaled(1.0 / scale)
+        return cls(
+            horizon=horizon,
+            rows=rows,
+            stage_table=table,
+            reward=_check_reward(reward, horizon, n_states, n_actions),
+            start=_check_start(start, n_states),
+            param_bound=float(param_bound) * scale,
+            shared_parameter=bool(shared_parameter),
+            feature_scale=scale,
+        )
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "horizon": self.horizon,
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "dim": self.dim,
+            "param_bound": self.param_bound,
+            "shared_parameter": self.shared_parameter,
+            "feature_scale": self.feature_scale,
+        }
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = dict(self.rows.graph._asdict())
+        return arrays | {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
+
+
+@dataclass(frozen=True, eq=False)
+class MNLMDP:
+    """A :class:`Problem` with its true parameter: for the simulator, the planner and the judge.
+
+    >>> import livarot
+    >>> def features(h, s, a):            # stay or leave, a logit in one feature
+    ...     return [0, 1], [[0.0], [1.0 if a else -1.0]]
+    >>> mdp = livarot.MNLMDP.from_function(
+    ...     3, 2, 2, features=features, reward=[[0, 0], [1, 1]], theta=[0.5], start=0)
+    >>> livarot.solve(mdp).policy[:, 0]
+    array([1, 1, 0], dtype=int32)
+    """
+
+    problem: Problem
+    theta: FloatArray  # (K, d)
+
+    def __post_init__(self) -> None:
+        theta = require_finite("theta", np.asarray(self.theta, dtype=np.float64))
+        expected = (self.problem.n_parameters, self.problem.dim)
+        if theta.shape != expected:
+            raise bad(
+                "theta",
+                f"has shape {theta.shape}, expected {expected}",
+                cure="give (d,) for one parameter shared by all stages, (H, d) for one per stage",
+            )
+        norms = np.linalg.norm(theta, axis=1)
+        bound = self.problem.param_bound * (1.0 + NORM_SLACK)
+        over = np.flatnonzero(norms > bound)
+        if len(over):
+            raise bad(
+                "theta",
+                f"|theta| = {norms[over[0]]:.6g} exceeds param_bound = {self.problem.param_bound:.6g} at stage",
+                index=int(over[0]),
+                count=len(over),
+                cure="raise param_bound, or leave it None to take the largest |theta|",
+            )
+        object.__setattr__(self, "theta", theta)
+
+    @property
+    def original_theta(self) -> FloatArray:
+        """theta in the units of the features as given."""
+        return self.problem.original_theta(self.theta)
+
+    @classmethod
+    def from_function(
+        cls,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        features: FeatureFunction,
+        reward: RewardLike,
+        theta: ArrayLike,
+        start: int | ArrayLike = 0,
+        param_bound: float | None = None,
+        normalise: bool = False,
+        offset: Callable[[int, int, int], ArrayLike] | None = None,
+    ) -> MNLMDP:
+        """Build from a function ``features(h, s, a) -> (next_states, phi)``, ``h`` from 0.
+
+        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward``
+        is an array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages,
+        (H, d) gives one per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)``
+        is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
+        features by their largest norm and multiplies theta and the bound by it.
+        """
+        vector, bound, shared = _check_theta(theta, param_bound)
+        problem = Problem.from_function(
+            horizon,
+            n_states,
+            n_actions,
+            features=features,
+            reward=reward,
+            start=start,
+            param_bound=bound,
+            shared_parameter=shared,
+            normalise=normalise,
+            offset=offset,
+        )
+        return cls(problem, vector * problem.feature_scale)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        horizon: int,
+        n_states: int,
+        n_actions: int,
+        *,
+        outcomes: ArrayLike,
+        next_state: ArrayLike,
+        features: Any,
+        reward: RewardLike,
+        theta: ArrayLike,
+        start: int | ArrayLike = 0,
+        stage_table: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        param_bound: float | None = None,
+        normalise: bool = False,
+    ) -> MNLMDP:
+        """Build from long arrays, for large models.
+
+        ``outcomes`` (S, A), or (tables, S, A), counts the reachable next states of each pair; ``next_state``
+        (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
+        ``stage_table`` (H,) says which table a stage uses: all the first one, or one each, when it is None.
+        """
+        vector, bound, shared = _check_theta(theta, param_bound)
+        problem = Problem.from_arrays(
+            horizon,
+            n_states,
+            n_actions,
+            outcomes=outcomes,
+            next_state=next_state,
+            features=features,
+            reward=reward,
+            param_bound=bound,
+            start=start,
+            stage_table=stage_table,
+            offset=offset,
+            shared_parameter=shared,
+            normalise=normalise,
+        )
+        return cls(problem, vector * problem.feature_scale)
+
+    def probabilities(self, stage: int, state: int, action: int) -> FloatArray:
+        """P_h(.|s, a) over :meth:`Problem.next_states`."""
+        from livarot.core.mnl import softmax
+
+        pair = self.problem.pair(stage, state, action)
+        rows = self.problem.rows
+        offset = rows.offset[rows.row_start[pair] : rows.row_start[pair + 1]]
+        theta = self.theta[self.problem.stage_parameter[stage]]
+        return softmax(offset + rows.features(pair) @ theta)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file (safetensors, no code inside), complete or not at all."""
+        tensors = self.problem._tensors() | {"theta": self.theta}
+        save_tensors(path, tensors, kind="mnlmdp", header=self.problem._header())
+
+    @classmethod
+    def load(cls, path: str | Path) -> MNLMDP:
+        """Read a model written by :meth:`save`."""
+        tensors, header = load_tensors(path, kind="mnlmdp")
+        shape = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
+        from livarot.core.ragged import Graph
+
+        rows = Rows(**shape, **{k: tensors[k] for k in Graph._fields})
+        problem = Problem(
+            horizon=int(header["horizon"]),
+            rows=rows,
+            stage_table=tensors["stage_table"],
+            reward=tensors["reward"],
+            start=tensors["start"],
+            param_bound=float(header["param_bound"]),
+            shared_parameter=bool(header["shared_parameter"]),
+            feature_scale=float(header["feature_scale"]),
+        )
+        return cls(problem, tensors["theta"])
+
+
+@jit
+def _propagate(reach, stage_table, row_start, next_state, n_actions):  # type: ignore[no-untyped-def]
+    horizon, n_states = reach.shape[0] - 1, reach.shape[1]
+    for h in range(horizon):
+        first = stage_table[h] * n_states * n_actions
+        for s in range(n_states):
+            if reach[h, s]:
+                begin = row_start[first + s * n_actions]
+                end = row_start[first + (s + 1) * n_actions]
+                for row in range(begin, end):
+                    reach[h + 1, next_state[row]] = True
+
+
+def _collect_stage(
+    h: int,
+    n_states: int,
+    n_actions: int,
+    features: FeatureFunction,
+    offset: Callable[[int, int, int], ArrayLike] | None,
+) -> dict[str, NDArray[Any]]:
+    """Call the user's functions for every (s, a) of a stage and check what comes back."""
+    counts, nexts, phis, shifts = [], [], [], []
+    dim: int | None = None
+    for s in range(n_states):
+        for a in range(n_actions):
+            answer = features(h, s, a)
+            if not (isinstance(answer, Sequence) and len(answer) == 2):
+                raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
+            states = np.asarray(answer[0]).reshape(-1)
+            phi = answer[1].toarray() if hasattr(answer[1], "toarray") else np.asarray(answer[1])
+            phi = phi.astype(np.float64)
+            if phi.ndim == 1 and len(states) == 1:
+                phi = phi[None, :]
+            dim = phi.shape[-1] if dim is None else dim
+            if phi.shape != (len(states), dim):
+                raise bad(
+                    "features",
+                    f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)",
+                    index=(h, s, a),
+                    cure="one row of d numbers per next state, the same d everywhere",
+                )
+            if not np.isfinite(phi).all():
+                raise bad("features", "not finite at (h, s, a)", index=(h, s, a), count=int((~np.isfinite(phi)).sum()))
+            shift = np.zeros(len(states)) if offset is None else np.asarray(offset(h, s, a), dtype=np.float64)
+            if shift.shape != (len(states),):
+                raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
+            counts.append(len(states))
+            nexts.append(states.astype(np.int64))
+            phis.append(phi)
+            shifts.append(shift)
+    return {
+        "outcomes": np.asarray(counts, dtype=np.int64),
+        "next_state": np.concatenate(nexts),
+        "phi": np.concatenate(phis),
+        "offset": np.concatenate(shifts),
+        "dim": np.asarray(dim),
+    }
+
+
+def _feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
+    if hasattr(features, "tocoo"):
+        sparse = features.tocoo()
+        if sparse.shape[0] != n_rows:
+            raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
+        values = require_finite("features", np.asarray(sparse.data, dtype=np.float64))
+        return (sparse.coords[0], sparse.coords[1], values), int(sparse.shape[1])
+    dense = require_finite("features", np.asarray(features, dtype=np.float64))
+    if dense.ndim != 2 or len(dense) != n_rows or dense.shape[1] < 1:
+        raise bad("features", f"has shape {dense.shape}, expected ({n_rows}, d) with d >= 1")
+    return dense, int(dense.shape[1])
+
+
+def _check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: int) -> Int32Array:
+    if stage_table is None:
+        if n_tables not in (1, horizon):
+            raise bad("stage_table", f"{n_tables} tables for {horizon} stages", cure="say which table a stage uses")
+        return np.arange(horizon, dtype=np.int32) if n_tables == horizon else np.zeros(horizon, dtype=np.int32)
+    table = np.asarray(stage_table, dtype=np.int32)
+    if table.shape != (horizon,) or (table < 0).any() or (table >= n_tables).any():
+        raise bad("stage_table", f"must be ({horizon},) with entries in 0..{n_tables - 1}")
+    return table
+
+
+def _check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray, float, bool]:
+    vector = require_finite("theta", np.asarray(theta, dtype=np.float64))
+    if vector.ndim not in (1, 2) or vector.size == 0:
+        raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
+    shared = vector.ndim == 1
+    vector = np.atleast_2d(vector)
+    bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
+    return vector, bound, shared
+
+
+def _check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:
+    shape = (horizon, n_states, n_actions)
+    if callable(reward):
+        array = np.array([reward(*index) for index in np.ndindex(*shape)], dtype=np.float64).reshape(shape)
+    else:
+        array = np.asarray(reward, dtype=np.float64)
+        if array.shape == shape[1:]:
+            array = np.broadcast_to(array, shape)
+    if array.shape != shape:
+        raise bad("reward", f"has shape {array.shape}, expected {shape} or {shape[1:]}")
+    require_finite("reward", array)
+    outside = np.argwhere((array < 0) | (array > 1))
+    if len(outside):
+        index = tuple(int(i) for i in outside[0])
+        raise bad(
+            "reward",
+            f"reward {array[index]:.6g} is outside [0, 1] at (h, s, a)",
+            index=index,
+            count=len(outside),
+            cure="rescale the rewards to [0, 1]",
+        )
+    return np.ascontiguousarray(array)
+
+
+def _check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
+    array = np.asarray(start)
+    if array.ndim == 0:
+        if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
+            raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
+        return np.eye(1, n_states, int(array))[0]
+    weights = array.astype(np.float64)
+    if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
+    if abs(weights.sum() - 1.0) > 1e-9:
+        raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
+    return weights / weights.sum()
+
+
+def _row_index(rows: Rows, row: int) -> tuple[int, int, int, int]:
+    pair = int(np.searchsorted(rows.row_start, row, side="right")) - 1
+    table, rest = divmod(pair, rows.n_states * rows.n_actions)
+    return table, rest // rows.n_actions, rest % rows.n_actions, int(row - rows.row_start[pair])

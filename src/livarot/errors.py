@@ -1,0 +1,175 @@
+"""The one error of the package, and the checks that raise it.
+
+A message is one line and names the argument, what is wrong with it, where it is wrong first, how often, and
+what to do about it:
+
+>>> raise bad("features", "3 rows have norm > 1", index=(0, 2, 1), count=3, cure="pass normalise=True")
+Traceback (most recent call last):
+    ...
+livarot.errors.LivarotError: features: 3 rows have norm > 1 (first at index (0, 2, 1)); pass normalise=True
+
+The parts are attributes too, so a caller need not parse the text.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import reprlib
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LivarotError",
+    "bad",
+    "require_finite",
+    "require_non_negative",
+    "require_positive_int",
+    "require_probability",
+]
+
+
+class LivarotError(ValueError):
+    """An input this package refuses; a ``ValueError``, so ``except ValueError`` catches it.
+
+    Attributes
+    ----------
+    argument : name of the offending argument, or None.
+    index : position of the first offending entry, as a tuple, or None.
+    count : number of offending entries, or None.
+    cure : what to do about it, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        argument: str | None = None,
+        index: tuple[int, ...] | None = None,
+        count: int | None = None,
+        cure: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.index = index
+        self.count = count
+        self.cure = cure
+
+
+def bad(
+    argument: str,
+    problem: str,
+    *,
+    index: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+    count: SupportsIndex | None = None,
+    cure: str | None = None,
+) -> LivarotError:
+    """Build (not raise) the error for `argument`.
+
+    The count is put in brackets beside the index, unless `problem` begins with it.
+
+    >>> str(bad("reward", "not finite", index=4, count=2))
+    'reward: not finite (2 in all, first at index 4)'
+    >>> bad("reward", "not finite", index=4, count=2).index
+    (4,)
+    """
+    where = None
+    if index is not None:
+        where = tuple(map(operator.index, index if isinstance(index, tuple) else (index,)))
+    number = None if count is None else operator.index(count)
+    places = []
+    if number is not None and not problem.startswith(f"{number} "):
+        places.append(f"{number} in all")
+    if where is not None:
+        places.append(f"first at index {where[0] if len(where) == 1 else where}")
+    message = f"{argument}: {problem}"
+    if places:
+        message += f" ({', '.join(places)})"
+    if cure is not None:
+        message += f"; {cure}"
+    return LivarotError(" ".join(message.split()), argument=argument, index=where, count=number, cure=cure)
+
+
+def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
+    """`array` as float64 (not copied if it is float64 already), refused unless all of it is finite.
+
+    Integers are taken; booleans, complex numbers, text, objects and ragged lists are not.
+
+    >>> require_finite("reward", [0, 1])
+    array([0., 1.])
+    >>> require_finite("reward", [0.0, float("nan"), float("inf")])
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: reward: NaN or infinite (2 in all, first at index 1)
+    """
+    try:
+        values = np.asarray(array)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise bad(argument, f"not an array of numbers ({error})") from error
+    if values.dtype.kind not in "fiu":
+        raise bad(argument, f"must hold real numbers, got dtype {values.dtype}", cure="convert it to float64")
+    with np.errstate(over="ignore"):  # what does not fit into float64 becomes infinite and is reported below
+        numbers = values.astype(np.float64, copy=False)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        wrong = ~finite
+        first = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        raise bad(argument, "NaN or infinite", index=first if wrong.ndim else None, count=int(wrong.sum()))
+    return numbers
+
+
+def require_positive_int(argument: str, value: Any, minimum: int = 1) -> int:
+    """`value` as an int, refused unless it is a whole number (no bool, no float) and at least `minimum`.
+
+    >>> require_positive_int("horizon", 2.0)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: horizon: must be an integer >= 1, got 2.0 (float)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise bad(argument, f"must be an integer >= {minimum}, got {_shown(value)}")
+    return int(value)
+
+
+def require_probability(argument: str, p: Any) -> float:
+    """`p` as a float, refused unless 0 < p < 1.
+
+    >>> require_probability("failure_level", 1)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: failure_level: must be a number strictly between 0 and 1, got 1 (int)
+    """
+    number = _real(p)
+    if not 0.0 < number < 1.0:
+        raise bad(argument, f"must be a number strictly between 0 and 1, got {_shown(p)}")
+    return number
+
+
+def require_non_negative(argument: str, value: Any) -> float:
+    """`value` as a float, refused unless 0 <= value < infinity.
+
+    >>> require_non_negative("radius", float("nan"))
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: radius: must be a finite number >= 0, got nan (float)
+    """
+    number = _real(value)
+    if not 0.0 <= number < math.inf:
+        raise bad(argument, f"must be a finite number >= 0, got {_shown(value)}")
+    return number
+
+
+def _real(value: Any) -> float:
+    """`value` as a float; NaN, which every range check refuses, if it is not a real number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def _shown(value: Any) -> str:
+    return f"{reprlib.repr(value)} ({type(value).__name__})"

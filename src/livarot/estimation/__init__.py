@@ -1,0 +1,1 @@
+"""Estimating theta: online mirror descent, and maximum likelihood."""

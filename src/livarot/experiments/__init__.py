@@ -1,0 +1,1 @@
+"""Runs, their judge, and the paper's experiment."""

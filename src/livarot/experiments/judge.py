@@ -1,0 +1,140 @@
+"""The judge: every reported number is computed here, from the true model, and never by the agent.
+
+Per episode: the exact regret V*(s1) - V^{pi_t}(s1) by policy evaluation; the paper's realised regret
+V*(s_{t,1}) - sum_h r_h along the trajectory (noisy: its sd is an order of magnitude above its mean, reading E33); the
+variance increment (1/H) sum_h Var[V*_{h+1}|s_{t,h}, pi*]/H^2, whose mean over episodes is sigma_bar^2; and whether
+theta* lies in all confidence sets.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from livarot.core.jit import jit
+from livarot.core.kernel import transition_kernel
+from livarot.core.linalg import quadratic
+from livarot.core.plan import Episodes, Plan
+from livarot.core.problem import MNLMDP
+from livarot.core.ragged import FloatArray
+from livarot.planning.backward import solve
+
+
+class Judge:
+    """What is true of R replicas: one model for all, or one each."""
+
+    def __init__(self, mdps: Sequence[MNLMDP]) -> None:
+        self.problem = mdps[0].problem
+        kernels = [transition_kernel(mdp) for mdp in mdps]
+        solutions = [solve(mdp) for mdp in mdps]
+        self.prob = np.stack([kernel.prob for kernel in kernels])
+        self.base = kernels[0].base
+        self.theta = np.stack([mdp.theta for mdp in mdps])
+        self.value = np.stack([s.value[0] for s in solutions])  # (R or 1, S)
+        self.variance = np.stack([s.variance for s in solutions])  # (R or 1, H, S)
+        self.optimum = self.value @ self.problem.start  # (R or 1,)
+        self._judged: object = None
+        self._policy_value = self.optimum
+
+    def policy_value(self, plan: Plan) -> FloatArray:
+        """V^pi(s1) of the planned policies; a plan handed over again is not evaluated again."""
+        if plan.policy is not self._judged:
+            problem, rows = self.problem, self.problem.rows
+            out = np.empty(max(len(plan.policy), len(self.prob)))
+            model = (rows.row_start, rows.next_state, problem.stage_table, *problem.nodes, problem.reward)
+            judge = start_value if plan.policy.ndim == 3 else start_value_mixed
+            judge(*model, problem.start, self.prob, self.base, plan.policy, out)
+            self._judged, self._policy_value = plan.policy, out
+        return self._policy_value
+
+    def trajectory(self, episodes: Episodes, realised: FloatArray, variance: FloatArray) -> None:
+        """Realised regret and variance increments of one episode per replica."""
+        score(self.problem.reward, self.value, self.variance, *episodes[:2], realised, variance)
+
+    def covered(self, plan: Plan) -> FloatArray:
+        """Is theta* in every confidence set?  1 or 0 per replica."""
+        rows = self.problem.rows
+        out = np.empty(len(plan.radius))  # type: ignore[arg-type]
+        coverage(
+            rows.block_start, rows.gram_start, rows.block_coords, self.theta, plan.center, plan.gram, plan.radius, out
+        )
+        return out
+
+
+@jit
+def start_value(
+    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, out
+):
+    """start . V^pi_1 over the reachable states."""
+    horizon, n_states, n_actions = reward.shape
+    value = np.zeros((horizon + 1, n_states))
+    for r in range(len(out)):
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
+        for h in range(horizon - 1, -1, -1):
+            for node in range(node_start[h], node_start[h + 1]):
+                s = node_state[node]
+                a = policy[table, h, s]
+                pair = (stage_table[h] * n_states + s) * n_actions + a
+                total = 0.0
+                if h < horizon - 1:
+                    for row in range(row_start[pair], row_start[pair + 1]):
+                        total += own[base[h] + row] * value[h + 1, next_state[row]]
+                value[h, s] = reward[h, s, a] + total
+        total = 0.0
+        for node in range(node_start[0], node_start[1]):
+            total += start[node_state[node]] * value[0, node_state[node]]
+        out[r] = total
+
+
+@jit
+def start_value_mixed(
+    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, out
+):
+    """start . V^pi_1 of policies that draw their actions."""
+    horizon, n_states, n_actions = reward.shape
+    value = np.zeros((horizon + 1, n_states))
+    for r in range(len(out)):
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
+        for h in range(horizon - 1, -1, -1):
+            for node in range(node_start[h], node_start[h + 1]):
+                s = node_state[node]
+                mixed = 0.0
+                for a in range(n_actions):
+                    pair = (stage_table[h] * n_states + s) * n_actions + a
+                    total = reward[h, s, a]
+                    for row in range(row_start[pair], row_start[pair + 1]):
+                        total += own[base[h] + row] * value[h + 1, next_state[row]]
+                    mixed += policy[table, h, s, a] * total
+                value[h, s] = mixed
+        total = 0.0
+        for node in range(node_start[0], node_start[1]):
+            total += start[node_state[node]] * value[0, node_state[node]]
+        out[r] = total
+
+
+@jit
+def score(reward, value, variance, states, actions, realised, increment):
+    horizon = reward.shape[0]
+    for r in range(len(states)):
+        own = r if len(value) > 1 else 0
+        total, spread = 0.0, 0.0
+        for h in range(horizon):
+            total += reward[h, states[r, h], actions[r, h]]
+            spread += variance[own, h, states[r, h]]
+        realised[r] = value[own, states[r, 0]] - total
+        increment[r] = spread / (horizon * horizon * horizon)
+
+
+@jit
+def coverage(block_start, gram_start, block_coords, theta, center, gram, radius, out):
+    for r in range(len(radius)):
+        own = r if len(theta) > 1 else 0
+        out[r] = 1.0
+        for k in range(theta.shape[1]):
+            away = quadratic(gram[r, k], block_start, gram_start, block_coords, theta[own, k], center[r, k])
+            if away > radius[r] * (1.0 + 1e-12):
+                out[r] = 0.0

@@ -1,0 +1,145 @@
+"""``livarot.run``: an agent against a model, many seeds at once, judged exactly.
+
+The seeds of a run are replicas: one plan, one rollout and one update serve all of them, so that the cost of Python is
+paid once per episode and not once per seed.  Given the plans, seeds are independent, and the same operations are done for
+each whatever its neighbours: results do not depend on how seeds are grouped or on the number of workers (threads; the
+compiled loops release the interpreter lock).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from livarot.agents.base import Agent
+from livarot.core.problem import MNLMDP
+from livarot.core.ragged import FloatArray
+from livarot.errors import bad, require_positive_int
+from livarot.experiments.judge import Judge
+from livarot.experiments.result import RunResult
+from livarot.simulation.rollout import play
+from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
+
+logger = logging.getLogger(__name__)
+BLOCK = 256  # episodes whose uniforms are drawn together
+
+Progress = Callable[[int], None]
+
+
+def run(
+    mdp: MNLMDP | Sequence[MNLMDP],
+    agent: Agent[Any],
+    n_episodes: int,
+    seed: int | Sequence[int] = 0,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Let an agent learn for ``n_episodes`` and report its regret, per seed and episode.
+
+    ``seed`` is an int or a sequence; ``mdp`` is one model, or one per seed with the same :class:`Problem`.
+    ``progress(n)`` is called with the number of replica-episodes just done; what it raises ends the run.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.hard_chain(5, gap=0.1)
+    >>> result = livarot.run(mdp, livarot.agents.Uniform(), 100, seed=range(3))
+    >>> result.regret.shape
+    (3, 100)
+    """
+    require_positive_int("n_episodes", n_episodes)
+    require_positive_int("workers", workers)
+    seeds = _check_seeds(seed)
+    models = _check_models(mdp, len(seeds))
+    workers = min(workers, len(seeds))
+    cuts = [len(seeds) * w // workers for w in range(workers + 1)]
+    parts = [slice(first, last) for first, last in zip(cuts, cuts[1:], strict=False)]
+
+    def work(part: slice) -> dict[str, FloatArray]:
+        own = models if len(models) == 1 else models[part]
+        return _run_replicas(own, agent, n_episodes, seeds[part], progress)
+
+    models[0].problem.nodes  # noqa: B018 (made once, before the threads share it)
+    if workers == 1:
+        found = [work(parts[0])]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(work, parts))
+    columns = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    problem = models[0].problem
+    return RunResult(
+        agent=agent.name,
+        settings=repr(agent),
+        seeds=np.asarray(seeds),
+        horizon=problem.horizon,
+        columns={k: np.ma.masked_invalid(v, copy=False) for k, v in columns.items()},
+    )
+
+
+def _run_replicas(
+    models: Sequence[MNLMDP],
+    agent: Agent[Any],
+    n_episodes: int,
+    seeds: Sequence[int],
+    progress: Progress | None,
+) -> dict[str, FloatArray]:
+    problem = models[0].problem
+    judge = Judge(models)
+    replicas = len(seeds)
+    # (T, R) while running, so that an episode writes a contiguous row; NaN marks what an agent does not have
+    columns = {
+        name: np.full((n_episodes, replicas), np.nan)
+        for name in ("optimism_gap", "optimism_loss", "inner_gap", "covered")
+    } | {name: np.empty((n_episodes, replicas)) for name in ("regret", "realised_regret", "variance")}
+    state = agent.init(problem, replicas)
+    env = act = np.empty((0, 0, 0))
+    for t in range(n_episodes):
+        if t % BLOCK == 0:
+            count = min(BLOCK, n_episodes - t)
+            env = np.stack([environment_uniforms(s, t, count, problem.horizon) for s in seeds], axis=1)
+            act = np.empty((count, replicas, 0))
+        plan = agent.plan(problem, state, AgentRandom(seeds, t))
+        if plan.policy.ndim == 4 and act.shape[2] == 0:
+            first = t - t % BLOCK
+            act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
+        episodes = play(problem, judge.prob, judge.base, plan.policy, env[t % BLOCK], act[t % BLOCK])
+        columns["regret"][t] = judge.optimum - judge.policy_value(plan)
+        judge.trajectory(episodes, columns["realised_regret"][t], columns["variance"][t])
+        if plan.value is not None:
+            believed = plan.value[:, 0] @ problem.start
+            columns["optimism_gap"][t] = believed - judge.optimum
+            if plan.upper is not None:
+                columns["optimism_loss"][t] = plan.upper - believed
+        if plan.inner_gap is not None:
+            columns["inner_gap"][t] = plan.inner_gap
+        if plan.radius is not None:
+            columns["covered"][t] = judge.covered(plan)
+        state = agent.update(problem, state, episodes)
+        if progress is not None:
+            progress(replicas)
+    return {name: np.ascontiguousarray(column.T) for name, column in columns.items()}
+
+
+def _check_seeds(seed: int | Sequence[int]) -> list[int]:
+    seeds = [seed] if np.ndim(seed) == 0 else list(seed)  # type: ignore[arg-type,list-item]
+    if not seeds:
+        raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
+    for index, value in enumerate(seeds):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers >= 0")
+    return [int(value) for value in seeds]
+
+
+def _check_models(mdp: MNLMDP | Sequence[MNLMDP], n_seeds: int) -> list[MNLMDP]:
+    models = [mdp] if isinstance(mdp, MNLMDP) else list(mdp)
+    if len(models) not in (1, n_seeds):
+        raise bad("mdp", f"{len(models)} models for {n_seeds} seeds", cure="give one model, or one per seed")
+    for index, model in enumerate(models):
+        if not isinstance(model, MNLMDP):
+            raise bad("mdp", f"{type(model).__name__} is no MNLMDP", index=index)
+        if not model.problem.same_as(models[0].problem):
+            raise bad("mdp", "has another Problem than the first model", index=index, cure="only theta may differ")
+    return models

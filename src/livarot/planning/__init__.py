@@ -1,0 +1,1 @@
+"""Planning: backward induction, and optimistic backward induction over confidence ellipsoids."""

@@ -1,0 +1,129 @@
+"""Exact planning in a known MNL MDP: optimal values and policy evaluation by backward induction.
+
+    Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
+
+The optimal policy follows Eq. (well state def pi star): among the actions within 1e-9 (1 + |Q|) of the best one, the
+action with the largest variance of V*_{h+1}; the first one if that ties too.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.core.jit import jit
+from livarot.core.plan import check_policy
+from livarot.core.problem import MNLMDP
+from livarot.core.ragged import FloatArray, Int32Array
+from livarot.core.kernel import transition_kernel
+
+TIE = 1e-9
+
+
+class Solution(NamedTuple):
+    """Optimal values of every state and stage, reachable or not."""
+
+    value: FloatArray  # (H + 1, S)
+    q: FloatArray  # (H, S, A)
+    policy: Int32Array  # (H, S)
+    variance: FloatArray  # (H, S) of V*_{h+1} under the policy's action
+
+
+def solve(mdp: MNLMDP) -> Solution:
+    """The optimal values and the paper's optimal policy.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.hard_chain(10, n_episodes=1000, param_bound="tight")
+    >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
+    3.5332
+    """
+    problem = mdp.problem
+    kernel = transition_kernel(mdp)
+    shape = (problem.horizon, problem.n_states)
+    value = np.zeros((problem.horizon + 1, problem.n_states))
+    q = np.empty((*shape, problem.n_actions))
+    policy = np.zeros(shape, dtype=np.int32)
+    variance = np.empty(shape)
+    rows = problem.rows
+    _solve(
+        rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel, value, q, policy, variance
+    )
+    return Solution(value, q, policy, variance)
+
+
+def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
+    """V^pi_h(s), (H + 1, S), of a policy: actions int (H, S) or probabilities float (H, S, A)."""
+    problem = mdp.problem
+    table = check_policy(problem, policy)
+    kernel = transition_kernel(mdp)
+    value = np.zeros((problem.horizon + 1, problem.n_states))
+    rows = problem.rows
+    arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
+    if table.ndim == 2:
+        _evaluate(*arrays, table, value)
+    else:
+        _evaluate_mixed(*arrays, table, value)
+    return value
+
+
+@jit
+def _solve(row_start, next_state, stage_table, reward, prob, base, value, q, policy, variance):
+    horizon, n_states, n_actions = q.shape
+    for h in range(horizon - 1, -1, -1):
+        follow = value[h + 1]
+        for s in range(n_states):
+            pair = (stage_table[h] * n_states + s) * n_actions
+            best = -1.0
+            for a in range(n_actions):
+                total = 0.0
+                for row in range(row_start[pair + a], row_start[pair + a + 1]):
+                    total += prob[base[h] + row] * follow[next_state[row]]
+                total += reward[h, s, a]
+                q[h, s, a] = total
+                best = max(best, total)
+            tie = best - TIE * (1.0 + abs(best))
+            widest = -1.0
+            for a in range(n_actions):
+                if q[h, s, a] >= tie:
+                    mean = q[h, s, a] - reward[h, s, a]
+                    total = 0.0
+                    for row in range(row_start[pair + a], row_start[pair + a + 1]):
+                        off = follow[next_state[row]] - mean
+                        total += prob[base[h] + row] * off * off
+                    if total > widest + TIE * (1.0 + widest) or widest < 0.0:
+                        widest = total
+                        policy[h, s] = a
+            value[h, s] = best
+            variance[h, s] = widest
+
+
+@jit
+def _evaluate(row_start, next_state, stage_table, reward, prob, base, policy, value):
+    horizon, n_states, n_actions = reward.shape
+    for h in range(horizon - 1, -1, -1):
+        for s in range(n_states):
+            a = policy[h, s]
+            pair = (stage_table[h] * n_states + s) * n_actions + a
+            total = reward[h, s, a]
+            for row in range(row_start[pair], row_start[pair + 1]):
+                total += prob[base[h] + row] * value[h + 1, next_state[row]]
+            value[h, s] = total
+
+
+@jit
+def _evaluate_mixed(row_start, next_state, stage_table, reward, prob, base, policy, value):
+    horizon, n_states, n_actions = reward.shape
+    for h in range(horizon - 1, -1, -1):
+        for s in range(n_states):
+            mixed = 0.0
+            for a in range(n_actions):
+                if policy[h, s, a] > 0.0:
+                    pair = (stage_table[h] * n_states + s) * n_actions + a
+                    total = reward[h, s, a]
+                    for row in range(row_start[pair], row_start[pair + 1]):
+                        total += prob[base[h] + row] * value[h + 1, next_state[row]]
+                    mixed += policy[h, s, a] * total
+            value[h, s] = mixed

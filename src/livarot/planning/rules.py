@@ -1,0 +1,111 @@
+"""How a plan is optimistic: rules and solvers, chosen by passing an object.
+
+A rule turns the confidence ellipsoid of a stage into Q_h(s, a) = r_h(s, a) + (optimistic expectation of V_{h+1}).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.planning.lanes import FRANK_WOLFE, SHIFTED_POWER
+
+PLUG_IN, JOINT_MAXIMUM, VARIANCE_BONUS, SECOND_ORDER_BONUS = 0, 1, 2, 3
+
+
+class RuleCode(NamedTuple):
+    """A rule as the numbers a compiled loop wants."""
+
+    rule: int
+    solver: int = SHIFTED_POWER
+    n_iter: int = 0
+    tol: float = 0.0
+    n_starts: int = 0
+    wide: float = 0.0
+    constant: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShiftedPower:
+    """Projected gradient with Barzilai-Borwein curvature, to a certified first-order gap."""
+
+    tol: float = 1e-8  # first-order gap relative to the stage's value range
+    max_iter: int = 300  # iterations of one start
+    n_starts: int = 3  # extra starts at the top-valued outcomes ...
+    wide: float = 1.0  # ... where the ellipsoid moves a logit by more than this
+
+    def __post_init__(self) -> None:
+        require_non_negative("tol", self.tol)
+        require_non_negative("wide", self.wide)
+        require_positive_int("max_iter", self.max_iter)
+        require_positive_int("n_starts", self.n_starts, minimum=0)
+
+    def code(self, rule: int) -> RuleCode:
+        return RuleCode(rule, SHIFTED_POWER, self.max_iter, self.tol, self.n_starts, self.wide)
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """The paper's solver: steps 2/(k+2) from the centre (and from the top-valued outcomes, n_starts of them)."""
+
+    n_iter: int = 50  # the paper does not say (reading E34)
+    n_starts: int = 4  # extra starts; the paper's own is the centre alone
+    tol: float = 0.0  # stop early when the gap is this small, relative to the stage's value range
+
+    def __post_init__(self) -> None:
+        require_positive_int("n_iter", self.n_iter)
+        require_positive_int("n_starts", self.n_starts, minimum=0)
+        require_non_negative("tol", self.tol)
+
+    def code(self, rule: int) -> RuleCode:
+        return RuleCode(rule, FRANK_WOLFE, self.n_iter, self.tol, self.n_starts, -1.0)
+
+
+Solver = ShiftedPower | FrankWolfe
+
+
+@dataclass(frozen=True)
+class JointMaximum:
+    """Eq. (definition optimistic reward): max over the ellipsoid; exact for two outcomes, certified otherwise."""
+
+    solver: Solver = field(default_factory=ShiftedPower)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.solver, ShiftedPower | FrankWolfe):
+            raise bad("solver", f"{self.solver!r} is no solver", cure="pass ShiftedPower(...) or FrankWolfe(...)")
+
+    def code(self) -> RuleCode:
+        return self.solver.code(JOINT_MAXIMUM)
+
+
+@dataclass(frozen=True)
+class VarianceBonus:
+    """The closed-form variance-aware upper bound of algorithms section 1; no inner optimisation at all."""
+
+    def code(self) -> RuleCode:
+        return RuleCode(VARIANCE_BONUS)
+
+
+@dataclass(frozen=True)
+class SecondOrderBonus:
+    """Li et al.: H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}, Q clipped to [0, H]."""
+
+    constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices (algorithms section 0)
+
+    def __post_init__(self) -> None:
+        require_non_negative("constant", self.constant)
+
+    def code(self) -> RuleCode:
+        return RuleCode(SECOND_ORDER_BONUS, constant=self.constant)
+
+
+@dataclass(frozen=True)
+class PlugIn:
+    """No optimism: the expectation under the estimate itself."""
+
+    def code(self) -> RuleCode:
+        return RuleCode(PLUG_IN)
+
+
+Rule = JointMaximum | VarianceBonus | SecondOrderBonus | PlugIn

@@ -1,0 +1,108 @@
+"""Names for things that can be built: agents, environments, experiments.
+
+A registry maps a name to a factory. A name is data: it is looked up, never imported, so a configuration file
+can choose among what is registered and nothing else.
+
+>>> shapes: Registry[tuple[int, ...]] = Registry("shape")
+>>> shapes.register("square", lambda side=1: (side, side), "two equal sides")
+>>> shapes.make("square", side=3)
+(3, 3)
+>>> shapes.make("squre")
+Traceback (most recent call last):
+    ...
+livarot.errors.LivarotError: shape: no 'squre'; did you mean 'square'? Registered: square
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+from livarot.errors import bad
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class _Entry(NamedTuple, Generic[T]):
+    factory: Callable[..., T]
+    summary: str
+
+
+class Registry(Generic[T]):
+    """Factories by name, listed in alphabetical order; `noun` says in messages what is registered."""
+
+    def __init__(self, noun: str) -> None:
+        self.noun = noun
+        self._entries: dict[str, _Entry[T]] = {}
+
+    def register(self, name: str, factory: Callable[..., T], summary: str) -> None:
+        """Add `factory` under `name` (letters, digits, ``-`` and ``_``), with a summary of one line."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise bad(
+                self.noun,
+                f"{reprlib.repr(name)} is not a name",
+                cure="use letters, digits, '-' and '_', beginning with a letter or digit",
+            )
+        if name in self._entries:
+            raise bad(self.noun, f"{name!r} is registered already", cure="choose another name")
+        if not callable(factory):
+            raise bad(self.noun, f"the factory of {name!r} cannot be called")
+        self._entries[name] = _Entry(factory, " ".join(summary.split()))
+
+    def make(self, name: str, /, **kwargs: Any) -> T:
+        """Call the factory of `name` with `kwargs`, after checking that it takes them."""
+        factory = self._entry(name).factory
+        self._check_keywords(name, factory, kwargs)
+        return factory(**kwargs)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._entries))
+
+    def summary(self, name: str) -> str:
+        return self._entry(name).summary
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Registry({self.noun!r}: {', '.join(self.names()) or 'empty'})"
+
+    def _entry(self, name: str) -> _Entry[T]:
+        if name not in self:
+            self._refuse(f"no {reprlib.repr(name)}", name, self.names(), "Registered")
+        return self._entries[name]
+
+    def _check_keywords(self, name: str, factory: Callable[..., T], kwargs: dict[str, Any]) -> None:
+        try:
+            parameters = inspect.signature(factory).parameters.values()
+        except ValueError:  # some built-in callables do not tell their signature
+            return
+        known = [p.name for p in parameters if p.kind in _KEYWORD_KINDS]
+        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+            for keyword in kwargs:
+                if keyword not in known:
+                    self._refuse(f"{name!r} takes no {reprlib.repr(keyword)}", keyword, known, "It takes")
+        required = [p.name for p in parameters if p.kind in _KEYWORD_KINDS and p.default is p.empty]
+        missing = [keyword for keyword in required if keyword not in kwargs]
+        if missing:
+            raise bad(self.noun, f"{name!r} needs {', '.join(missing)}", cure="give a value for each")
+
+    def _refuse(self, problem: str, wrong: object, known: Sequence[str], label: str) -> NoReturn:
+        close = difflib.get_close_matches(str(wrong)[:100], known, n=3, cutoff=0.6)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        raise bad(self.noun, problem, cure=f"{hint}{label}: {', '.join(known) or 'nothing'}")

@@ -1,0 +1,69 @@
+"""Random numbers by counter: one Philox stream per (seed, purpose), the episode as its counter.
+
+Episode t of a seed always uses the same block of the stream, so a run can start or resume anywhere, the
+environment's numbers do not depend on the agent, and nothing depends on the number of workers.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from livarot.core.ragged import FloatArray
+
+DRAWS_PER_COUNT = 4  # one step of the Philox counter gives four doubles
+
+
+def stream(seed: int, purpose: str, count: int = 0) -> np.random.Generator:
+    """The generator of a (seed, purpose), its counter advanced to ``count``."""
+    # crc32 keeps the purpose a plain number; SeedSequence mixes both into the key
+    entropy = np.random.SeedSequence((int(seed), zlib.crc32(purpose.encode())))
+    bits = np.random.Philox(entropy)
+    bits.advance(count)
+    return np.random.Generator(bits)
+
+
+def _uniforms(seed: int, purpose: str, first_episode: int, n_episodes: int, width: int) -> FloatArray:
+    counts = -(-width // DRAWS_PER_COUNT)  # whole counter steps per episode
+    generator = stream(seed, purpose, first_episode * counts)
+    return generator.random((n_episodes, counts * DRAWS_PER_COUNT))[:, :width]
+
+
+def environment_uniforms(seed: int, first_episode: int, n_episodes: int, horizon: int) -> FloatArray:
+    """u (n_episodes, H + 1): u[t, 0] chooses the start, u[t, 1 + h] the transition of stage h."""
+    return _uniforms(seed, "environment", first_episode, n_episodes, horizon + 1)
+
+
+def action_uniforms(seed: int, first_episode: int, n_episodes: int, horizon: int) -> FloatArray:
+    """Uniforms (n_episodes, H) for agents whose policy draws its actions."""
+    return _uniforms(seed, "action", first_episode, n_episodes, horizon)
+
+
+class AgentRandom:
+    """An agent's own randomness: one independent stream per replica, indexed by the episode.
+
+    Costs nothing until it is used.  ``normal(shape)`` is (R, *shape); calls within an episode follow each other.
+    """
+
+    def __init__(self, seeds: Sequence[int], episode: int) -> None:
+        self._seeds = seeds
+        self._episode = episode
+        self._generators: list[np.random.Generator] | None = None
+
+    @property
+    def generators(self) -> list[np.random.Generator]:
+        """One generator per replica."""
+        if self._generators is None:
+            # 2^64 counter steps per episode: episodes never overlap
+            self._generators = [stream(seed, "agent", self._episode << 64) for seed in self._seeds]
+        return self._generators
+
+    def normal(self, shape: tuple[int, ...] = ()) -> FloatArray:
+        """Standard normal numbers (R, *shape)."""
+        return np.stack([g.standard_normal(shape) for g in self.generators])
+
+    def uniform(self, shape: tuple[int, ...] = ()) -> FloatArray:
+        """Uniform numbers in [0, 1), (R, *shape)."""
+        return np.stack([g.random(shape) for g in self.generators])

@@ -1,0 +1,288 @@
+"""Arrays on disk: a file is complete or absent, and damage is noticed.
+
+Conventions
+-----------
+A file is in the safetensors format: the length of its head, the head (JSON: names, types, shapes, places),
+the numbers. No code is ever stored or run. Its metadata hold one entry ``livarot``, a canonical JSON object
+
+    digest    SHA-256 of the fields below and of every tensor's name, type, shape and little-endian bytes
+    header    what the caller wishes to keep beside the arrays
+    kind      what the file is, for example ``mdp``
+    schema    version of this layout, `SCHEMA`
+    version   version of livarot that wrote the file
+
+One entry and sorted keys make the bytes a function of the content, so files can be compared by their hashes.
+The format itself has no checksum: one flipped bit in its body would load silently, hence the digest. The
+digest guards against accidents; it is not a signature.
+
+Writing goes to a temporary file in the same folder, is forced to disk, and is then renamed over the target: a
+process killed at any point leaves the old file or the new one, and at worst a ``.livarot-*.tmp`` beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import reprlib
+import secrets
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as _decode
+from safetensors.numpy import save as _encode
+
+from livarot.errors import bad
+
+__all__ = ["MAX_FILE_BYTES", "MAX_HEAD_BYTES", "SCHEMA", "load_tensors", "save_tensors", "write_atomic"]
+
+SCHEMA = 1
+MAX_FILE_BYTES = 4 * 2**30
+MAX_HEAD_BYTES = 10**6
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+_ENTRY = "livarot"
+_FIELDS = {"digest", "header", "kind", "schema", "version"}
+_STORED = {"float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL"}
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def write_atomic(path: PathLike, data: bytes) -> None:
+    """Put `data` into the file `path`, replacing what is there: all or nothing, and durably."""
+    target = _as_path(path)
+    temporary = target.parent / f".livarot-{secrets.token_hex(8)}.tmp"
+    try:
+        descriptor = os.open(temporary, _CREATE, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        problem = f"cannot write {len(data)} bytes to {str(target)!r}: {error.strerror or error}"
+        cure = None if target.parent.is_dir() else "create its folder first"
+        raise bad("path", problem, cure=cure) from error
+
+
+def save_tensors(
+    path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]
+) -> None:
+    """Write `tensors` (float64, int32, int64 or bool) and the JSON object `header` to `path`, atomically.
+
+    Equal content gives equal bytes: order of the names, memory layout and byte order do not count.
+    """
+    for name, array in tensors.items():
+        _check_tensor(name, array)
+    size = sum(array.nbytes for array in tensors.values())
+    if size > MAX_FILE_BYTES - MAX_HEAD_BYTES - 8:
+        raise bad("tensors", f"{size} bytes, a file holds at most {MAX_FILE_BYTES}", cure="split them")
+    arrays = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+        for name, array in tensors.items()
+    }
+    data = _encode(arrays, metadata={_ENTRY: _description(arrays, kind, header)})
+    if _head_length(data) > MAX_HEAD_BYTES:
+        problem = f"with {len(arrays)} tensors the head has {_head_length(data)} bytes, the limit is"
+        raise bad("header", f"{problem} {MAX_HEAD_BYTES}", cure="store long lists as tensors")
+    write_atomic(path, data)
+
+
+def load_tensors(path: PathLike, *, kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The tensors and the header of a file made by `save_tensors` with this `kind`, verified.
+
+    Anything else (missing, too large, truncated, damaged, of another kind, of a later schema) is a
+    `LivarotError` of one line.
+    """
+    name = repr(str(path))
+    data = _read(_as_path(path), name)
+    head = _head(data, name)
+    fields = _checked_fields(head.pop("__metadata__", None), name)
+    if fields["kind"] != kind:
+        found = reprlib.repr(fields["kind"])
+        raise bad("path", f"{name} holds {found}, not {kind!r}", cure="load it as what it is")
+    if not all(isinstance(entry, dict) and entry.get("dtype") in _STORED.values() for entry in head.values()):
+        _damaged(name, "a tensor has a type that livarot does not write")
+    try:
+        tensors = _decode(data)
+    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
+        _damaged(name, str(error)[:200], error)
+    digest = fields.pop("digest")
+    if digest != _digest(_canonical_json(fields), tensors):
+        _damaged(name, "its content does not match its SHA-256")
+    for array in tensors.values():
+        if array.dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
+            _damaged(name, "a truth value is neither 0 nor 1")
+    arrays = {key: np.require(tensors[key], requirements=["C", "A", "W"]) for key in sorted(tensors)}
+    return arrays, fields["header"]
+
+
+def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[str, JSON]) -> str:
+    """The text of the metadata entry."""
+    if not isinstance(kind, str) or not kind:
+        raise bad("kind", "must be a word")
+    try:
+        fields: dict[str, Any] = {
+            "header": dict(header),
+            "kind": kind,
+            "schema": SCHEMA,
+            "version": _version(),
+        }
+        text = _canonical_json(fields)
+        if json.loads(text) != fields:
+            raise TypeError("a key is not text, or a sequence is not a list")
+        return _canonical_json({"digest": _digest(text, arrays), **fields})
+    except (TypeError, ValueError, RecursionError) as error:
+        cure = "use dicts with text keys, lists, text, finite numbers, bool and None"
+        raise bad("header", f"not a JSON object ({error})", cure=cure) from error
+
+
+def _checked_fields(metadata: Any, name: str) -> dict[str, Any]:
+    """The fields of the metadata entry, refused unless complete, canonical and of a known schema."""
+    text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
+    text = text if isinstance(text, str) else "null"
+    fields = _parse(text, name)
+    if not isinstance(fields, dict) or not {"kind", "schema", "version"} <= fields.keys():
+        raise bad("path", f"{name} was not written by livarot, or is damaged")
+    schema = fields["schema"]
+    if type(schema) is not int or schema < 1:
+        _damaged(name, "its schema is not a positive integer")
+    if schema > SCHEMA:
+        writer = f"{name} has schema {schema}, written by livarot {reprlib.repr(fields['version'])}"
+        reader = f"livarot {_version()} reads schemas up to {SCHEMA}"
+        raise bad("path", f"{writer}; {reader}", cure="upgrade livarot")
+    try:  # 1e999 is read as infinity, and half of a surrogate pair as text: neither can be written
+        canonical = _canonical_json(fields).encode() == text.encode()
+    except (ValueError, RecursionError) as error:
+        _damaged(name, "its head holds what livarot does not write", error)
+    if not canonical or fields.keys() != _FIELDS or len(metadata) != 1:
+        _damaged(name, "its head was changed")
+    if not isinstance(fields["header"], dict):
+        _damaged(name, "its header is not an object")
+    return fields
+
+
+def _check_tensor(name: str, array: NDArray[Any]) -> None:
+    """Refuse a name the format does not take, and a type that is not stored."""
+    if not isinstance(name, str) or not name or name == "__metadata__" or not name.isprintable():
+        raise bad("tensors", f"{reprlib.repr(name)} cannot name a tensor", cure="use a word")
+    if not isinstance(array, np.ndarray) or array.dtype.name not in _STORED:
+        found = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else f"type {type(array).__name__}"
+        raise bad("tensors", f"{name!r} has {found}", cure=f"use an array of {', '.join(_STORED)}")
+
+
+def _canonical_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over `text`, then over each tensor in order of its name: a line of JSON and its bytes."""
+    total = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        total.update(f"\n{_canonical_json([name, array.dtype.name, list(array.shape)])}\n".encode())
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        total.update(little.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def _as_path(path: PathLike) -> Path:
+    try:
+        result = Path(path)
+        if "\0" not in str(result):
+            return result
+    except TypeError as error:
+        raise bad("path", f"must be a path, got {reprlib.repr(path)}") from error
+    raise bad("path", f"{str(path)!r} contains a null character")
+
+
+def _read(path: Path, name: str) -> bytes:
+    """The bytes of a regular file of acceptable size; a pipe or a device is refused, not waited for."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise bad("path", f"{name} is not a file")
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise bad("path", f"{name} has {size} bytes, the limit is {MAX_FILE_BYTES}")
+            length = _head_length(file.read(8))
+            if length > MAX_HEAD_BYTES:
+                raise bad("path", f"{name} is damaged or not livarot's: its head would have {length} bytes")
+            file.seek(0)
+            return file.read(size)
+    except FileNotFoundError as error:
+        raise bad("path", f"there is no file {name}") from error
+    except OSError as error:
+        raise bad("path", f"cannot read {name}: {error.strerror or error}") from error
+
+
+def _head_length(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _head(data: bytes, name: str) -> dict[str, Any]:
+    length = _head_length(data)
+    if len(data) < 8 + length:
+        _damaged(name, f"it ends after {len(data)} bytes, within its head")
+    try:
+        head = _parse(data[8 : 8 + length].decode(), name)
+    except UnicodeDecodeError as error:
+        _damaged(name, "its head is not text", error)
+    if not isinstance(head, dict):
+        _damaged(name, "its head is not an object")
+    return head
+
+
+def _parse(text: str, name: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
+    except (ValueError, RecursionError) as error:
+        _damaged(name, f"its head is not JSON ({error})", error)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return result
+
+
+def _damaged(name: str, how: str, error: BaseException | None = None) -> NoReturn:
+    raise bad("path", f"{name} is damaged: {how}", cure="restore it or make it again") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; Windows has no such call."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("livarot")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,111 @@
+"""Names are data: known ones build, unknown ones are answered with the closest."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from livarot.errors import LivarotError
+from livarot.registry import Registry
+
+
+@dataclass(frozen=True)
+class Thing:
+    size: int = 1
+    colour: str = "red"
+
+
+def needs(n_states: int, *, gap: float, name: str = "x") -> Thing:
+    return Thing(n_states, f"{gap}{name}")
+
+
+@pytest.fixture
+def things() -> Registry[Thing]:
+    registry: Registry[Thing] = Registry("thing")
+    registry.register("riverswim", Thing, "a  thing\nin the river")
+    registry.register("hard-chain", needs, "a chain")
+    registry.register("anything", lambda **kwargs: Thing(len(kwargs)), "takes all")
+    return registry
+
+
+def test_make_builds_with_keywords(things):
+    assert things.make("riverswim") == Thing()
+    assert things.make("riverswim", colour="blue") == Thing(colour="blue")
+    assert things.make("hard-chain", n_states=3, gap=0.5, name="y") == Thing(3, "0.5y")
+    assert things.make("anything", self=1, name=2) == Thing(2)
+
+
+def test_it_is_a_sorted_collection_of_names(things):
+    assert things.names() == tuple(things) == ("anything", "hard-chain", "riverswim")
+    assert len(things) == 3
+    assert "riverswim" in things
+    assert "river" not in things
+    assert None not in things
+    assert ["riverswim"] not in things
+    assert things.summary("riverswim") == "a thing in the river"
+    assert "hard-chain" in repr(things)
+    assert "empty" in repr(Registry("thing"))
+
+
+@pytest.mark.parametrize("call", ["make", "summary"])
+def test_an_unknown_name_gets_the_closest_and_all(things, call):
+    with pytest.raises(LivarotError) as caught:
+        getattr(things, call)("riverswin")
+    message = str(caught.value)
+    assert "no 'riverswin'; did you mean 'riverswim'?" in message
+    assert message.endswith("Registered: anything, hard-chain, riverswim")
+    assert caught.value.argument == "thing"
+
+
+@pytest.mark.parametrize(
+    "name", ["zzz", "", "os:system", "os.system", "../etc", "a" * 10**6, "a\nb", 3, None, ["x"]]
+)
+def test_no_name_is_ever_imported_and_every_answer_is_short(things, name):
+    with pytest.raises(LivarotError) as caught:
+        things.make(name)
+    assert "did you mean" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 200
+
+
+def test_an_unknown_keyword_gets_the_closest(things):
+    with pytest.raises(
+        LivarotError, match=r"'riverswim' takes no 'color'; did you mean 'colour'\? It takes: size, colour"
+    ):
+        things.make("riverswim", color="blue")
+    with pytest.raises(LivarotError, match="'riverswim' takes no 'zzzzz'; It takes"):
+        things.make("riverswim", zzzzz=1)
+
+
+def test_a_missing_keyword_is_named(things):
+    with pytest.raises(LivarotError, match="'hard-chain' needs n_states, gap"):
+        things.make("hard-chain")
+
+
+def test_errors_of_the_factory_pass_through():
+    def broken() -> Thing:
+        raise TypeError("mine")
+
+    registry: Registry[Thing] = Registry("thing")
+    registry.register("broken", broken, "")
+    with pytest.raises(TypeError, match="mine"):
+        registry.make("broken")
+
+
+def test_a_factory_without_a_signature_is_called_as_it_is():
+    registry: Registry[dict[str, int]] = Registry("map")
+    registry.register("dict", dict, "")
+    assert registry.make("dict", a=1) == {"a": 1}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "module:Class", "a.b", "-a", "a\n", "é", 1, None])
+def test_only_plain_names_are_registered(things, name):
+    with pytest.raises(LivarotError, match="is not a name"):
+        things.register(name, Thing, "")
+
+
+def test_a_name_is_registered_once(things):
+    with pytest.raises(LivarotError, match="registered already"):
+        things.register("riverswim", Thing, "")
+    with pytest.raises(LivarotError, match="cannot be called"):
+        things.register("new", 3, "")
+    assert "new" not in things

@@ -1,0 +1,157 @@
+"""No code out of data, no printing in the library, no trace in any file of the machine it was written on."""
+
+import ast
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+FORBIDDEN_MODULES = {
+    "pickle",
+    "_pickle",
+    "cPickle",
+    "dill",
+    "cloudpickle",
+    "shelve",
+    "marshal",
+    "jsonpickle",
+    "yaml",
+}
+FORBIDDEN_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "yaml.load",
+    "joblib.load",
+}
+FORBIDDEN_CALLS |= {"pd.read_pickle", "pandas.read_pickle", "torch.load", "pydoc.locate"}
+LOADERS = {"np.load", "numpy.load"}
+
+HOSTS = re.compile(
+    r"https?://[a-z0-9.-]*(pypi|pythonhosted|npmjs|deb\.debian)|\b(pypi\.org|pythonhosted\.org|npmjs\.(org|com))",
+    re.IGNORECASE,
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.~-])/(root|work|farm|tmp|home|Users|opt)/[A-Za-z0-9._-]+")
+MADE_FOLDERS = re.compile(r"\.(?!ci$|github$).*|__pycache__|build|dist")
+
+
+def dotted(node: ast.expr) -> str:
+    """``a.b.c`` as text; empty if it is not such a chain."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (base := dotted(node.value)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def offences(tree: ast.AST, *, may_print: bool = False) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+            if node.module == "joblib" and any(alias.name == "load" for alias in node.names):
+                found.append(f"{node.lineno}: import of joblib.load")
+        found += [f"{node.lineno}: import {n}" for n in names if n.split(".")[0] in FORBIDDEN_MODULES]
+        if isinstance(node, ast.Call):
+            call = dotted(node.func).removeprefix("builtins.")
+            if call in FORBIDDEN_CALLS or (call == "print" and not may_print):
+                found.append(f"{node.lineno}: {call}(")
+            for keyword in node.keywords:
+                off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+                if (keyword.arg == "allow_pickle" and not off) or (keyword.arg is None and call in LOADERS):
+                    found.append(f"{node.lineno}: {call} with allow_pickle")
+                if keyword.arg == "shell" and not off:
+                    found.append(f"{node.lineno}: {call} with a shell")
+            if call in LOADERS and len(node.args) > 2:  # numpy.load(file, mmap_mode, allow_pickle)
+                found.append(f"{node.lineno}: {call} with allow_pickle")
+    return found
+
+
+def project_files() -> list[Path]:
+    """What is tracked or about to be; without git, all but the folders that are made."""
+    git = shutil.which("git")
+    if git and (ROOT / ".git").exists():
+        command = [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, capture_output=True, check=False)
+        if listed.returncode == 0:
+            names = listed.stdout.decode().split("\0")
+            return [path for name in names if name and (path := ROOT / name).is_file()]
+    return [
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file() and not any(map(MADE_FOLDERS.fullmatch, path.relative_to(ROOT).parent.parts))
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import yaml",
+        "def f():\n    import dill as safe",
+        "from joblib import load",
+        "import joblib; joblib.load('x')",
+        "eval('1')",
+        "exec(text)",
+        "import builtins; builtins.eval('1')",
+        "import numpy as np; np.load('x', allow_pickle=True)",
+        "import numpy as np; np.load('x', allow_pickle=flag)",
+        "import numpy as np; np.load('x', None, True)",
+        "import numpy as np; np.load('x', **options)",
+        "import subprocess; subprocess.run('x', shell=True)",
+        "print('x')",
+    ],
+)
+def test_the_gate_sees(source):
+    assert offences(ast.parse(source))
+
+
+def test_the_gate_lets_pass():
+    harmless = (
+        "import re, numpy as np; re.compile('x'); np.load('x', allow_pickle=False); log.info('print(x)')"
+    )
+    assert offences(ast.parse(harmless)) == []
+    assert offences(ast.parse("print('x')"), may_print=True) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_code_from_data_and_no_printing(path):
+    may_print = path.relative_to(ROOT / "src" / "livarot").parts[0] in {"cli", "cli.py", "__main__.py"}
+    assert offences(ast.parse(path.read_text(encoding="utf-8")), may_print=may_print) == []
+
+
+@pytest.mark.parametrize("name", ["pypi", "files.pythonhosted", "registry.npmjs"])
+def test_the_patterns_find_hosts(name):
+    assert HOSTS.search(f"see {name}.org for more")
+    assert HOSTS.search(f"https://{name}.example/simple")
+
+
+@pytest.mark.parametrize("folder", ["root", "work", "tmp", "home", "opt"])
+def test_the_patterns_find_machine_paths(folder):
+    assert MACHINE_PATHS.search(f'path = "/{folder}/x.txt"')
+    assert not MACHINE_PATHS.search(f"src/{folder}/x.txt")
+
+
+def test_no_host_and_no_machine_path_in_any_file():
+    found = []
+    for path in project_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if HOSTS.search(line) or MACHINE_PATHS.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    assert not found, "\n".join(found)
