@@ -102,7 +102,23 @@ def test_bounds_hold_on_five_hundred_problems():
             assert agents.box_bound(row, values, region) == pytest.approx(max(corners), abs=1e-12)
 
 
+def test_bonuses_by_hand():
+    row = ([0, 1], np.array([[0.0], [1.0]]), np.zeros(2))  # p = 1/2, Cov(phi, v) = 1/4
+    region = (np.zeros(1), np.array([[4.0]]), 1.0)
+    assert agents.variance_bound(row, [0.0, 1.0], region) == pytest.approx(0.5 + 0.25 / 2 + 1 / 4 / 8)
+    assert agents.variance_bound(row, [0.0, 1.0], (np.zeros(1), np.eye(1), 9.0)) == 1.0
+    assert agents.li_bonus(row, region, 3) == pytest.approx(3 * 0.5 / 2 + 2.5 * 3 / 4)
+
+
 # ---------------------------------------------------------------- episode loops
+def test_plans_break_ties_towards_the_first_action():
+    model = ref.riverswim_rows(3, 1)
+    extra = [0.0, 1e-9, 4e-9]  # of the second action in each state; the tolerance is 1e-9 (1 + s)
+    policy, value = agents.optimistic_plan(model, lambda h, s, a, row, values: s + extra[s] * a)
+    assert policy.tolist() == [[0, 0, 1]]
+    assert value[0].tolist() == [0.0, 1 + 1e-9, 2 + 4e-9]
+
+
 def test_draw_is_the_inverse_distribution_function():
     assert [agents.draw([0.25, 0.0, 0.75], u) for u in (0.0, 0.2499, 0.25, 0.9, 1.0)] == [0, 0, 2, 2, 2]
     assert agents.draw([0.1] * 3 + [0.7 - 1e-9], 1 - 1e-12) == 3
@@ -129,6 +145,18 @@ def test_exploration_routine_as_printed():
     first = (bound + 3) * math.sqrt(2 * math.log(13 * 5 / 0.05))
     second = 14**0.25 * kappa**1.5 * 2 * math.log(7.5)
     assert log["radius"] == pytest.approx((1 + 3 * math.sqrt(2)) * (first + second))
+    for h in range(5):  # the center is stationary: real samples, weighted pseudo-samples, ridge lambda_0 + 1
+        center, weights, growing = log["center"][h], [], np.eye(2)
+        slope = 2 * center
+        for t in range(12):
+            a = log["actions"][t][h]
+            growing = growing + np.outer(features[a], features[a]) / kappa
+            weights.append(ref.dual_norm(features[a], growing))
+            slope = slope + weights[-1] * ref.gradient(model["rows"][h][0][a], center, 0)
+            row = model["rows"][h][log["states"][t][h]][a]
+            slope = slope + ref.gradient(row, center, log["choices"][t][h])
+        assert np.abs(slope).max() < 1e-12
+        assert weights[-1] < weights[0] < 1
     # the sets contain the whole ball: the projection on them changes nothing
     assert all(log["radius"] > 2 * bound * math.sqrt(np.linalg.norm(m, 2)) for m in log["matrix"])
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
@@ -34,8 +32,7 @@ class CertaintyEquivalent:
         return UCRLMNLOLState(initial_estimate(problem, n_replicas, self.reg), 0)
 
     def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        none = np.zeros(len(state.estimate.theta))
-        return optimistic_plan(problem, state.estimate.theta, state.estimate.whiten, none, PlugIn())
+        return optimistic_plan(problem, state.estimate, 0.0, PlugIn())
 
     def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
         within = ball(problem, problem.param_bound, len(episodes.states))

@@ -24,7 +24,7 @@ from livarot.core.jit import jit
 from livarot.core.linalg import packed_whitener
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.estimation.mle import fit_mle
+from livarot.estimation.mle import derivatives, fit_mle
 from livarot.estimation.omd import ParameterSet
 
 
@@ -134,7 +134,7 @@ def explored_set(
                 bound=problem.param_bound,
             )
             center[r, k] = fit.theta
-            data = fit_mle(problem, pairs[:0], choices[:0], reg=0.0, max_iter=0).hessian
+            data = np.zeros(problem.rows.gram_size)
             _outer_sum(problem.rows.graph, pairs, data)
             shape[r, k] = ridge + data / kappa
             _outer_rows(problem.rows.graph, pseudo_pair, pseudo_choice, low / kappa, shape[r, k])
@@ -144,11 +144,10 @@ def explored_set(
 
 
 def _hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:
-    from livarot.estimation.mle import _derivatives
-
     hessian, gradient = np.zeros(problem.rows.gram_size), np.zeros(problem.dim)
-    scratch = np.empty(problem.max_reachable), np.empty(problem.dim)
-    _derivatives(problem.rows.graph, pairs, choices, np.ones(len(pairs)), 0.0, theta, *scratch, gradient, hessian)
+    d = problem.dim
+    scratch = np.empty(d), np.empty(problem.max_reachable), np.empty(d), np.empty(d * d)
+    derivatives(problem.rows.graph, pairs, choices, np.ones(len(pairs)), 0.0, theta, *scratch, gradient, hessian)
     return hessian
 
 

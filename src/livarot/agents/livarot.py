@@ -21,11 +21,10 @@ import numpy as np
 
 from livarot.agents.exploration import Exploration, LiteralExploration, Log, explored_set, kappa_of, rho
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
-from livarot.core.plan import Episodes, Plan
+from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.errors import require_non_negative, require_positive_int, require_probability
 from livarot.estimation.omd import (
-    Estimate,
     ParameterSet,
     ball,
     initial_estimate,
@@ -114,15 +113,13 @@ class Livarot:
         if state.episode < tau:
             kappa = kappa_of(problem, self.kappa)
             return Plan(self.exploration.policy(problem, state.episode, tau, kappa, state.log))
-        radius = np.full(len(state.estimate.theta), self.radius(problem, state.episode, tau))
-        plan = optimistic_plan(problem, state.estimate.theta, state.estimate.whiten, radius, self.rule)
-        return plan._replace(center=state.estimate.theta, gram=state.estimate.gram, radius=radius)
+        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode, tau), self.rule)
 
     def update(self, problem: Problem, state: LivarotState, episodes: Episodes) -> LivarotState:
         tau = state.log.pairs.shape[1]
         if state.episode >= tau:
             estimate = omd_update(problem, state.estimate, episodes, self.step_size, state.within)
-            return state._replace(estimate=estimate, episode=state.episode + 1)
+            return LivarotState(estimate, state.within, state.log, state.episode + 1)
         pairs, choices = state.log.pairs.copy(), state.log.choices.copy()
         first = problem.stage_table.astype(np.int64) * problem.n_states
         pairs[:, state.episode] = (first + episodes.states[:, :-1]) * problem.n_actions + episodes.actions

@@ -14,13 +14,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from livarot.confidence.radii import second_order_radius, second_order_radius_printed
-from livarot.core.plan import Episodes, Plan
+from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.errors import require_non_negative, require_probability
-from livarot.estimation.omd import Estimate, ball, initial_estimate, omd_update
+from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.rules import SecondOrderBonus
 from livarot.simulation.streams import AgentRandom
@@ -66,10 +64,8 @@ class UCRLMNLOL:
         return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
 
     def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        radius = np.full(len(state.estimate.theta), self.radius(problem, state.episode))
         rule = SecondOrderBonus(self.bonus_constant)
-        plan = optimistic_plan(problem, state.estimate.theta, state.estimate.whiten, radius, rule)
-        return plan._replace(center=state.estimate.theta, gram=state.estimate.gram, radius=radius)
+        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), rule)
 
     def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
         within = ball(problem, problem.param_bound, len(episodes.states))

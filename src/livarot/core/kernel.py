@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.mnl import pair_probabilities
+from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray, IntArray
 
@@ -44,12 +44,21 @@ def transition_kernel(mdp: MNLMDP) -> Kernel:
 
 @jit
 def _fill(graph, first, last, theta, prob, base):
-    most = 1
+    row_start, offset, feat, col_count = graph.row_start, graph.offset, graph.feat, graph.col_count
+    most, widest = 1, 1
     for pair in range(first, last):
-        most = max(most, graph.row_start[pair + 1] - graph.row_start[pair])
-    p = np.empty(most)
+        most = max(most, row_start[pair + 1] - row_start[pair])
+        widest = max(widest, col_count[pair])
+    p, local = np.empty(most), np.empty(widest)
     for pair in range(first, last):
-        n = pair_probabilities(graph, pair, theta, p)
-        at = base + graph.row_start[pair]
+        row = row_start[pair]
+        n = row_start[pair + 1] - row
+        block = graph.pair_block[pair]
+        m = col_count[pair] if block >= 0 else 0
+        if m > 0:
+            local_parameter(
+                theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local
+            )
+        choice_probabilities(offset, row, n, feat, graph.feat_start[pair], m, local, p)
         for i in range(n):
-            prob[at + i] = p[i]
+            prob[base + row + i] = p[i]

@@ -16,6 +16,8 @@ Everything goes through the shifted exponential, so logits of 1e4 are as good as
 from __future__ import annotations
 
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -54,61 +56,58 @@ def exp(x):
 
 
 @jit
-def softmax_in_place(z, n):
-    """Replace n logits by their probabilities."""
-    top = z[0]
-    for i in range(1, n):
-        top = max(top, z[i])
+def local_parameter(theta, first, coords, base, cols, at, m, local):
+    """The m coordinates of theta (flat, at ``first``) that a pair's columns touch."""
+    for j in range(m):
+        local[j] = theta[first + coords[base + cols[at + j]]]
+
+
+@jit
+def choice_probabilities(offset, row, n, feat, at, m, local, p):
+    """p_i = softmax(offset_i + phi_i . local), i < n, features row-major (n, m) at ``at``."""
+    top = -math.inf
+    for i in range(n):
+        z = offset[row + i]
+        for j in range(m):
+            z += feat[at + i * m + j] * local[j]
+        p[i] = z
+        top = max(top, z)
     total = 0.0
     for i in range(n):
-        z[i] = exp(z[i] - top)
-        total += z[i]
+        e = exp(p[i] - top)
+        p[i] = e
+        total += e
+    total = 1.0 / total
     for i in range(n):
-        z[i] /= total
+        p[i] *= total
 
 
 @jit
-def pair_probabilities(graph, pair, theta, p):
-    """Probabilities of a pair's outcomes under theta (coordinate order); returns how many there are."""
-    first = graph.row_start[pair]
-    n = graph.row_start[pair + 1] - first
-    m = graph.col_count[pair]
-    at, cols = graph.feat_start[pair], graph.col_start[pair]
-    block = graph.pair_block[pair]
-    base = graph.block_start[block] if block >= 0 else 0
-    for i in range(n):
-        p[i] = graph.offset[first + i]
-    if n > 1 and block >= 0:
-        for j in range(m):
-            weight = theta[graph.block_coords[base + graph.cols[cols + j]]]
-            for i in range(n):
-                p[i] += graph.feat[at + i * m + j] * weight
-    softmax_in_place(p, n)
-    return n
-
-
-@jit
-def add_hessian(graph, pair, p, mean, scale, gram, at):
-    """gram[at:] += scale * Hessian of the pair's loss at probabilities p; leaves the mean feature in ``mean``."""
-    n = graph.row_start[pair + 1] - graph.row_start[pair]
-    m = graph.col_count[pair]
-    block = graph.pair_block[pair]
-    size = graph.block_start[block + 1] - graph.block_start[block]
-    feat, cols = graph.feat_start[pair], graph.col_start[pair]
+def choice_hessian(feat, at, n, m, p, mean, out):
+    """Mean feature and the Hessian sum_i p_i (phi_i - mean)(phi_i - mean)' in ``out`` (lower part, row-major (m, m))."""
     for j in range(m):
         total = 0.0
         for i in range(n):
-            total += p[i] * graph.feat[feat + i * m + j]
+            total += p[i] * feat[at + i * m + j]
         mean[j] = total
     for j in range(m):
-        row = at + graph.cols[cols + j] * size
         for k in range(j + 1):
             total = 0.0
             for i in range(n):
-                total += p[i] * (graph.feat[feat + i * m + j] - mean[j]) * (graph.feat[feat + i * m + k] - mean[k])
-            gram[row + graph.cols[cols + k]] += scale * total
-            if k < j:
-                gram[at + graph.cols[cols + k] * size + graph.cols[cols + j]] += scale * total
+                total += p[i] * (feat[at + i * m + j] - mean[j]) * (feat[at + i * m + k] - mean[k])
+            out[j * m + k] = total
+
+
+@jit
+def add_columns(matrix, cols, at, m, scale, gram, first, size):
+    """gram (size x size at ``first``) += scale * matrix (lower part, m x m) at the pair's columns."""
+    for j in range(m):
+        cj = cols[at + j]
+        for k in range(j):
+            ck = cols[at + k]
+            gram[first + cj * size + ck] += scale * matrix[j * m + k]
+            gram[first + ck * size + cj] += scale * matrix[j * m + k]
+        gram[first + cj * size + cj] += scale * matrix[j * m + j]
 
 
 def log_softmax(logits: ArrayLike) -> FloatArray:

@@ -12,18 +12,31 @@ from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad
 
 
+class Estimate(NamedTuple):
+    """theta with its Gram matrix, per replica and parameter; ``whiten`` is W with W'W = gram^-1.
+
+    W is recomputed from ``gram`` whenever a block changes, so it cannot drift away from it.
+    """
+
+    theta: FloatArray  # (R, K, d)
+    gram: FloatArray  # (R, K, G) packed
+    whiten: FloatArray  # (R, K, G) packed, lower triangular blocks
+
+
 class Plan(NamedTuple):
     """One policy per replica, fixed before the episode, with what the agent believes about it.
 
-    ``policy`` is int (R, H, S), or float (R, H, S, A) when actions are drawn at random.  The rest is for the
-    judge and is None where an agent has no such thing: ``value`` (R, H+1, S) what the plan believes,
+    ``policy`` is int (R, H, S), or float (R, H, S, A) when actions are drawn at random; a leading axis of 1 is one
+    policy for all replicas.  States that the start cannot reach keep action 0.  The rest is for the judge and is
+    None where an agent has no such thing: ``value`` (R, H+1, S) and ``start_value`` (R,) what the plan believes,
     ``upper`` (R,) a certified upper bound of the start value over the confidence sets, ``inner_gap`` (R,) the
     largest stationarity gap of the inner maxima relative to the stage's value range, and the confidence sets
     ``{theta : |theta - center|_gram <= radius}`` per parameter.
     """
 
     policy: NDArray[np.int32] | FloatArray
-    value: FloatArray | None = None
+    value: FloatArray | None = None  # (R, H + 1, S)
+    start_value: FloatArray | None = None  # (R,)
     upper: FloatArray | None = None  # (R,)
     inner_gap: FloatArray | None = None  # (R,)
     center: FloatArray | None = None  # (R, K, d)

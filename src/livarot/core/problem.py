@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.jit import jit
-from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
+from livarot.core.ragged import STORED, BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
 from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
 from livarot.storage import load_tensors, save_tensors
 
@@ -236,7 +236,7 @@ class Problem:
         }
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = dict(self.rows.graph._asdict())
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self.rows, name) for name in STORED}
         return arrays | {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
 
 
@@ -383,9 +383,7 @@ class MNLMDP:
         """Read a model written by :meth:`save`."""
         tensors, header = load_tensors(path, kind="mnlmdp")
         shape = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
-        from livarot.core.ragged import Graph
-
-        rows = Rows(**shape, **{k: tensors[k] for k in Graph._fields})
+        rows = Rows(**shape, **{k: tensors[k] for k in STORED})
         problem = Problem(
             horizon=int(header["horizon"]),
             rows=rows,

@@ -21,6 +21,7 @@ A pair with one outcome (or with all-zero features) tells nothing about theta an
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class Graph(NamedTuple):
     next_state: Int32Array
     offset: FloatArray
     pair_block: Int32Array
+    pair_shape: Int32Array
     col_start: IntArray
     col_count: Int32Array
     cols: Int32Array
@@ -51,6 +53,9 @@ class Graph(NamedTuple):
     block_start: IntArray
     block_coords: Int32Array
     gram_start: IntArray
+
+
+STORED = tuple(name for name in Graph._fields if name != "pair_shape")  # the rest is derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +104,14 @@ class Rows:
         """Reachable next states of each pair, N_{h,s,a}."""
         return np.diff(self.row_start)
 
-    @property
+    @cached_property
+    def pair_shape(self) -> Int32Array:
+        """Pairs with equal numbers of outcomes, columns and block coordinates have the same number, (pairs,)."""
+        sizes = np.append(np.diff(self.block_start), 0)[self.pair_block]
+        shapes = np.stack((self.outcomes, self.col_count, sizes), axis=1)
+        return np.unique(shapes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
+
+    @cached_property
     def graph(self) -> Graph:
         return Graph(*(getattr(self, name) for name in Graph._fields))
 

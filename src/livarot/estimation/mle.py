@@ -17,7 +17,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.linalg import dot, factor, project_packed, solve_packed
-from livarot.core.mnl import add_hessian, pair_probabilities
+from livarot.core.mnl import add_columns, choice_hessian, choice_probabilities, local_parameter
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_finite, require_non_negative
@@ -72,17 +72,30 @@ def fit_mle(
 
 
 @jit
-def _objective(graph, pairs, choices, weights, reg, theta, p):
+def _sample_probabilities(graph, pair, theta, local, p):
+    block, m = graph.pair_block[pair], graph.col_count[pair]
+    local_parameter(
+        theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local
+    )
+    row = graph.row_start[pair]
+    n = graph.row_start[pair + 1] - row
+    choice_probabilities(graph.offset, row, n, graph.feat, graph.feat_start[pair], m, local, p)
+    return n
+
+
+@jit
+def _objective(graph, pairs, choices, weights, reg, theta, local, p):
     total = 0.5 * reg * dot(theta, theta, len(theta))
     for i in range(len(pairs)):
         if graph.pair_block[pairs[i]] >= 0:
-            pair_probabilities(graph, pairs[i], theta, p)
+            _sample_probabilities(graph, pairs[i], theta, local, p)
             total -= weights[i] * math.log(p[choices[i]])
     return total
 
 
 @jit
-def _derivatives(graph, pairs, choices, weights, reg, theta, p, mean, gradient, hessian):
+def derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian):
+    """Gradient (d,) and packed Hessian of the objective."""
     for i in range(len(theta)):
         gradient[i] = reg * theta[i]
     for i in range(len(hessian)):
@@ -96,9 +109,11 @@ def _derivatives(graph, pairs, choices, weights, reg, theta, p, mean, gradient, 
         block = graph.pair_block[pair]
         if block < 0:
             continue
-        pair_probabilities(graph, pair, theta, p)
-        add_hessian(graph, pair, p, mean, weights[i], hessian, graph.gram_start[block])
+        n = _sample_probabilities(graph, pair, theta, local, p)
         m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
+        size = graph.block_start[block + 1] - graph.block_start[block]
+        choice_hessian(graph.feat, feat, n, m, p, mean, part)
+        add_columns(part, graph.cols, cols, m, weights[i], hessian, graph.gram_start[block], size)
         for j in range(m):
             coordinate = graph.block_coords[graph.block_start[block] + graph.cols[cols + j]]
             gradient[coordinate] += weights[i] * (mean[j] - graph.feat[feat + choices[i] * m + j])
@@ -108,7 +123,8 @@ def _derivatives(graph, pairs, choices, weights, reg, theta, p, mean, gradient, 
 def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out, theta, hessian):
     d = len(theta)
     size = len(hessian)
-    p, mean, gradient = np.empty(most_out), np.empty(d), np.empty(d)
+    p, local, mean, gradient = np.empty(most_out), np.empty(d), np.empty(d), np.empty(d)
+    part = np.empty(d * d)
     step, trial, target, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     low, product, work = np.empty(size), np.empty(d), np.empty(4 * d + 2 * size)
     identity = np.zeros(size)
@@ -116,10 +132,10 @@ def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out,
         n = graph.block_start[b + 1] - graph.block_start[b]
         for i in range(n):
             identity[graph.gram_start[b] + i * n + i] = 1.0
-    current = _objective(graph, pairs, choices, weights, reg, theta, p)
+    current = _objective(graph, pairs, choices, weights, reg, theta, local, p)
     decrement, converged, rounds = math.inf, False, 0
     for rounds in range(1, max_iter + 1):  # noqa: B007 (the count is returned)
-        _derivatives(graph, pairs, choices, weights, reg, theta, p, mean, gradient, hessian)
+        derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian)
         factor(hessian, graph.block_start, graph.gram_start, low)
         for i in range(d):  # block order from here
             step[i] = -gradient[graph.block_coords[i]]
@@ -141,12 +157,12 @@ def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out,
         for _ in range(60):
             for i in range(d):
                 trial[graph.block_coords[i]] = theta[graph.block_coords[i]] + length * step[i]
-            value = _objective(graph, pairs, choices, weights, reg, trial, p)
+            value = _objective(graph, pairs, choices, weights, reg, trial, local, p)
             if value <= current + 1e-4 * length * slope + 1e-15 * abs(current):
                 break
             length *= 0.5
         for i in range(d):
             theta[i] = trial[i]
         current = value
-    _derivatives(graph, pairs, choices, weights, reg, theta, p, mean, gradient, hessian)
+    derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian)
     return current, decrement, rounds, converged

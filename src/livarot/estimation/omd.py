@@ -20,25 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.linalg import cholesky, invert_lower, packed_whitener, project_packed, quadratic, solve_cholesky
-from livarot.core.mnl import add_hessian, pair_probabilities
-from livarot.core.plan import Episodes
+from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
+from livarot.core.linalg import packed_whitener, project_packed, quadratic
+from livarot.core.plan import Episodes, Estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 
 SLACK = 1e-12
 DYKSTRA_ROUNDS = 500
-
-
-class Estimate(NamedTuple):
-    """theta with its Gram matrix, per replica and parameter; ``whiten`` is W with W'W = gram^-1.
-
-    W is recomputed from ``gram`` whenever a block changes, so it cannot drift away from it.
-    """
-
-    theta: FloatArray  # (R, K, d)
-    gram: FloatArray  # (R, K, G) packed
-    whiten: FloatArray  # (R, K, G) packed, lower triangular blocks
 
 
 class ParameterSet(NamedTuple):
@@ -101,7 +90,7 @@ def project_estimate(problem: Problem, estimate: Estimate, within: ParameterSet)
     scratch = np.empty(10 * problem.dim + 4 * problem.rows.gram_size)
     for r, k in np.ndindex(*theta.shape[:2]):
         project_parameter(
-            problem.rows.graph, -1, np.empty(0), estimate.gram[r, k], within, r, k, theta[r, k], scratch
+            problem.rows.graph, -1, np.empty((0, 0)), 0, 0, estimate.gram[r, k], within, r, k, theta[r, k], scratch
         )
     return estimate._replace(theta=theta)
 
@@ -111,59 +100,221 @@ def _update(
     graph, stage_table, stage_parameter, n_states, n_actions, most_out,
     states, actions, choices, eta, within, theta, gram, whiten,
 ):  # fmt: skip
+    """All steps of an episode: at once where every stage has its own parameter, else one stage after the other."""
     replicas, horizon = actions.shape
-    d = theta.shape[2]
-    size = gram.shape[2]
+    parameters = theta.shape[1]
+    pair_block, pair_shape = graph.pair_block, graph.pair_shape
+    shared = horizon > 1 and stage_parameter[1] == stage_parameter[0]
     widest = 1
     for b in range(len(graph.block_start) - 1):
         widest = max(widest, graph.block_start[b + 1] - graph.block_start[b])
-    p = np.empty(most_out)
-    mean = np.empty(widest)
-    metric = np.empty(widest * widest)
-    low = np.empty(widest * widest)
-    step = np.empty(widest)
-    scratch = np.empty(0)
-    for r in range(replicas):
-        for h in range(horizon):
-            s, a, y = states[r, h], actions[r, h], choices[r, h]
-            pair = (stage_table[h] * n_states + s) * n_actions + a
-            block = graph.pair_block[pair]
-            if block < 0:  # nothing to learn from a certain outcome
-                continue
-            k = stage_parameter[h]
-            base, at = graph.block_start[block], graph.gram_start[block]
-            n = graph.block_start[block + 1] - base
-            m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
-            own = theta[r, k]
-            pair_probabilities(graph, pair, own, p)
-            for i in range(n * n):
-                metric[i] = gram[r, k, at + i]
-            add_hessian(graph, pair, p, mean, eta, metric, 0)
-            for i in range(n):
-                step[i] = 0.0
-            for j in range(m):
-                step[graph.cols[cols + j]] = mean[j] - graph.feat[feat + y * m + j]
-            cholesky(metric, 0, n, low, 0)
-            solve_cholesky(low, 0, n, step, 0)
-            for i in range(n):
-                own[graph.block_coords[base + i]] -= eta * step[i]
-            total = 0.0
-            for i in range(d):
-                total += own[i] * own[i]
-            bounded = math.isfinite(within.radius[r])
-            if total > within.bound * within.bound * (1.0 + SLACK) or bounded:
-                if len(scratch) == 0:
-                    scratch = np.empty(10 * d + 4 * size)
-                project_parameter(graph, block, metric, gram[r, k], within, r, k, own, scratch)
-            pair_probabilities(graph, pair, own, p)
-            add_hessian(graph, pair, p, mean, 1.0, gram[r, k], at)
-            cholesky(gram[r, k], at, n, low, 0)
-            invert_lower(low, 0, n, whiten[r, k], at)
+    outcomes = np.empty((3, most_out, LANES))
+    features = np.empty((2, most_out * widest, LANES))
+    vectors = np.empty((3, widest, LANES))
+    matrices = np.empty((4, widest * widest, LANES))
+    scalars = np.empty((2, LANES))
+    where = np.empty((6, LANES), dtype=np.int64)
+    scratch = np.empty(10 * theta.shape[2] + 4 * gram.shape[2])
+    pairs = np.empty(replicas * horizon, dtype=np.int64)
+    mine = np.empty(replicas * horizon, dtype=np.int64)
+    chosen = np.empty(replicas * horizon, dtype=np.int64)
+    for wave in range(horizon if shared else 1):
+        # the informative transitions of this wave, sorted by the shape of their pair so that a batch has one shape
+        found = 0
+        for r in range(replicas):
+            for h in range(wave, wave + 1 if shared else horizon):
+                pair = (stage_table[h] * n_states + states[r, h]) * n_actions + actions[r, h]
+                if pair_block[pair] >= 0:
+                    pairs[found] = pair
+                    mine[found] = r * parameters + stage_parameter[h]
+                    chosen[found] = choices[r, h]
+                    found += 1
+        sort_by_shape(pair_shape, pairs, mine, chosen, found)
+        done = 0
+        while done < found:
+            lanes, lead = 1, pair_shape[pairs[done]]
+            while lanes < LANES and done + lanes < found and pair_shape[pairs[done + lanes]] == lead:
+                lanes += 1
+            step_lanes(
+                graph, pairs, mine, chosen, done, lanes, eta, within, theta, gram, whiten,
+                outcomes, features, vectors, matrices, scalars, where, scratch,
+            )  # fmt: skip
+            done += lanes
 
 
 @jit
-def project_parameter(graph, block, metric, gram, within, r, k, own, scratch):
-    """Project theta on Theta in the norm of ``gram`` with ``block`` replaced by ``metric``.
+def sort_by_shape(pair_shape, pairs, mine, chosen, found):
+    """Transitions of one shape become neighbours; there are few shapes as a rule, so sweep once for each."""
+    placed = 0
+    while placed < found:
+        lead = pair_shape[pairs[placed]]
+        for i in range(placed, found):
+            if pair_shape[pairs[i]] == lead:
+                if i > placed:
+                    pairs[i], pairs[placed] = pairs[placed], pairs[i]
+                    mine[i], mine[placed] = mine[placed], mine[i]
+                    chosen[i], chosen[placed] = chosen[placed], chosen[i]
+                placed += 1
+
+
+@jit
+def step_lanes(
+    graph, pairs, mine, chosen, done, lanes, eta, within, theta, gram, whiten,
+    outcomes, features, vectors, matrices, scalars, where, scratch,
+):  # fmt: skip
+    """The OMD step of up to 64 transitions of one shape, each with a parameter (or block) of its own."""
+    lead = pairs[done]
+    n_out = graph.row_start[lead + 1] - graph.row_start[lead]
+    m = graph.col_count[lead]
+    n = graph.block_start[graph.pair_block[lead] + 1] - graph.block_start[graph.pair_block[lead]]
+    d, size, parameters = theta.shape[2], gram.shape[2], theta.shape[1]
+    flat_theta, flat_gram, flat_whiten = theta.reshape(-1), gram.reshape(-1), whiten.reshape(-1)
+    coords, cols, feats, offsets = graph.block_coords, graph.cols, graph.feat, graph.offset
+    pair_block, block_start, gram_start = graph.pair_block, graph.block_start, graph.gram_start
+    col_start, feat_start, row_start = graph.col_start, graph.feat_start, graph.row_start
+    offset, phi = outcomes[0], features[0]
+    local, mean, step = vectors[0], vectors[1], vectors[2]
+    metric, low, part, old = matrices[0], matrices[1], matrices[2], matrices[3]
+    top, total = scalars[0], scalars[1]
+    at, feat, row, col, base, first = where[0], where[1], where[2], where[3], where[4], where[5]
+    bounded = math.isfinite(within.radius[0])
+    limit = within.bound * within.bound * (1.0 + SLACK)
+    for lane in range(lanes):
+        pair, own = pairs[done + lane], mine[done + lane]
+        block = pair_block[pair]
+        at[lane] = own * size + gram_start[block]
+        first[lane] = own * d
+        feat[lane] = feat_start[pair]
+        row[lane] = row_start[pair]
+        col[lane] = col_start[pair]
+        base[lane] = block_start[block]
+    for i in range(n_out):
+        for lane in range(lanes):
+            offset[i, lane] = offsets[row[lane] + i]
+    for i in range(n_out * m):
+        for lane in range(lanes):
+            phi[i, lane] = feats[feat[lane] + i]
+    for j in range(m):
+        for lane in range(lanes):
+            local[j, lane] = flat_theta[first[lane] + coords[base[lane] + cols[col[lane] + j]]]
+    for i in range(n * n):
+        for lane in range(lanes):
+            old[i, lane] = flat_gram[at[lane] + i]
+    choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total)
+    for i in range(n * n):
+        for lane in range(lanes):
+            metric[i, lane] = old[i, lane]
+    if m == n:
+        for i in range(n * n):
+            for lane in range(lanes):
+                metric[i, lane] += eta * part[i, lane]
+        for j in range(m):
+            for lane in range(lanes):
+                step[j, lane] = mean[j, lane] - phi[chosen[done + lane] * m + j, lane]
+    else:
+        for i in range(n):
+            for lane in range(lanes):
+                step[i, lane] = 0.0
+        for lane in range(lanes):
+            scatter_lower(part, cols, col[lane], m, n, eta, metric, lane)
+            for j in range(m):
+                step[cols[col[lane] + j], lane] = mean[j, lane] - phi[chosen[done + lane] * m + j, lane]
+    cholesky_lanes(metric, low, n, lanes, top, total)
+    solve_lanes(low, step, n, lanes)
+    for i in range(n):
+        for lane in range(lanes):
+            flat_theta[first[lane] + coords[base[lane] + i]] -= eta * step[i, lane]
+    for lane in range(lanes):
+        total[lane] = 0.0
+    for i in range(d):
+        for lane in range(lanes):
+            entry = flat_theta[first[lane] + i]
+            total[lane] += entry * entry
+    for lane in range(lanes):
+        if bounded or total[lane] > limit:
+            own = mine[done + lane]
+            r, k = own // parameters, own % parameters
+            block = pair_block[pairs[done + lane]]
+            project_parameter(graph, block, metric, lane, n, gram[r, k], within, r, k, theta[r, k], scratch)
+    for j in range(m):
+        for lane in range(lanes):
+            local[j, lane] = flat_theta[first[lane] + coords[base[lane] + cols[col[lane] + j]]]
+    choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total)
+    if m == n:
+        for i in range(n * n):
+            for lane in range(lanes):
+                old[i, lane] += part[i, lane]
+    else:
+        for lane in range(lanes):
+            scatter_lower(part, cols, col[lane], m, n, 1.0, old, lane)
+    cholesky_lanes(old, low, n, lanes, top, total)
+    invert_lower_lanes(low, metric, n, lanes)
+    for i in range(n):
+        for j in range(i + 1):
+            for lane in range(lanes):
+                flat_gram[at[lane] + i * n + j] = old[i * n + j, lane]
+            for lane in range(lanes):
+                flat_gram[at[lane] + j * n + i] = old[i * n + j, lane]
+            for lane in range(lanes):
+                flat_whiten[at[lane] + i * n + j] = metric[i * n + j, lane]
+
+
+@jit
+def choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total):
+    """Probabilities, mean feature and Hessian (lower part) of every lane's choice at its ``local`` parameter.
+
+    ``outcomes`` is (offset, p, scratch), ``features`` is (phi, phi - mean).
+    """
+    offset, p, weighted = outcomes[0], outcomes[1], outcomes[2]
+    phi, centred = features[0], features[1]
+    for i in range(n_out):
+        for lane in range(lanes):
+            p[i, lane] = offset[i, lane]
+        for j in range(m):
+            row = i * m + j
+            for lane in range(lanes):
+                p[i, lane] += phi[row, lane] * local[j, lane]
+    softmax_rows(p, p, n_out, lanes, top, total)
+    for j in range(m):
+        for lane in range(lanes):
+            mean[j, lane] = 0.0
+        for i in range(n_out):
+            row = i * m + j
+            for lane in range(lanes):
+                mean[j, lane] += p[i, lane] * phi[row, lane]
+        for i in range(n_out):
+            row = i * m + j
+            for lane in range(lanes):
+                centred[row, lane] = phi[row, lane] - mean[j, lane]
+    for j in range(m):
+        for i in range(n_out):
+            row = i * m + j
+            for lane in range(lanes):
+                weighted[i, lane] = p[i, lane] * centred[row, lane]
+        for k in range(j + 1):
+            entry = j * m + k
+            for lane in range(lanes):
+                part[entry, lane] = 0.0
+            for i in range(n_out):
+                row = i * m + k
+                for lane in range(lanes):
+                    part[entry, lane] += weighted[i, lane] * centred[row, lane]
+        for k in range(j + 1, m):
+            for lane in range(lanes):
+                part[j * m + k, lane] = 0.0
+
+
+@jit
+def scatter_lower(part, cols, col, m, n, scale, matrix, lane):
+    """matrix += scale * part at the pair's columns (lower parts; columns are in increasing order)."""
+    for j in range(m):
+        for k in range(j + 1):
+            matrix[cols[col + j] * n + cols[col + k], lane] += scale * part[j * m + k, lane]
+
+
+@jit
+def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
+    """Project theta on Theta in the norm of ``gram`` with ``block`` replaced by a lane of ``metric`` (lower part).
 
     A projection on one of the two sets that lies in the other one is the projection on both; when both constraints
     bind, Dykstra's alternating projections (in the same norm) converge to it.  Rounds: 0 the ball alone, 1 the
@@ -180,8 +331,10 @@ def project_parameter(graph, block, metric, gram, within, r, k, own, scratch):
         full[i] = gram[i]
     if block >= 0:
         at = graph.gram_start[block]
-        for i in range(graph.gram_start[block + 1] - at):
-            full[at + i] = metric[i]
+        for i in range(n):
+            for j in range(i + 1):
+                full[at + i * n + j] = metric[i * n + j, lane]
+                full[at + j * n + i] = metric[i * n + j, lane]
     for i in range(d):
         origin[i] = own[graph.block_coords[i]]
         x[i] = origin[i]
@@ -194,9 +347,9 @@ def project_parameter(graph, block, metric, gram, within, r, k, own, scratch):
             shape[i] = 0.0 if on_ball else within.shape[r, k, i]
         if on_ball:
             for b in range(len(graph.block_start) - 1):
-                n = graph.block_start[b + 1] - graph.block_start[b]
-                for i in range(n):
-                    shape[graph.gram_start[b] + i * n + i] = 1.0
+                length_b = graph.block_start[b + 1] - graph.block_start[b]
+                for i in range(length_b):
+                    shape[graph.gram_start[b] + i * length_b + i] = 1.0
         for i in range(d):
             if turn == 1 or turn == 2:  # the ellipsoid alone, and the beginning of Dykstra's rounds
                 x[i] = origin[i]

@@ -15,11 +15,10 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
-from livarot.core.linalg import quadratic
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.planning.backward import solve
+from livarot.planning.backward import solve_kernel
 
 
 class Judge:
@@ -28,7 +27,7 @@ class Judge:
     def __init__(self, mdps: Sequence[MNLMDP]) -> None:
         self.problem = mdps[0].problem
         kernels = [transition_kernel(mdp) for mdp in mdps]
-        solutions = [solve(mdp) for mdp in mdps]
+        solutions = [solve_kernel(self.problem, kernel) for kernel in kernels]
         self.prob = np.stack([kernel.prob for kernel in kernels])
         self.base = kernels[0].base
         self.theta = np.stack([mdp.theta for mdp in mdps])
@@ -38,29 +37,26 @@ class Judge:
         self._judged: object = None
         self._policy_value = self.optimum
 
-    def policy_value(self, plan: Plan) -> FloatArray:
-        """V^pi(s1) of the planned policies; a plan handed over again is not evaluated again."""
+    def episode(
+        self, plan: Plan, episodes: Episodes, regret: FloatArray, realised: FloatArray, variance: FloatArray
+    ) -> None:
+        """Fill one episode's numbers, one per replica; a plan handed over again is not evaluated again."""
+        problem, rows = self.problem, self.problem.rows
         if plan.policy is not self._judged:
-            problem, rows = self.problem, self.problem.rows
             out = np.empty(max(len(plan.policy), len(self.prob)))
             model = (rows.row_start, rows.next_state, problem.stage_table, *problem.nodes, problem.reward)
             judge = start_value if plan.policy.ndim == 3 else start_value_mixed
             judge(*model, problem.start, self.prob, self.base, plan.policy, out)
             self._judged, self._policy_value = plan.policy, out
-        return self._policy_value
+        np.subtract(self.optimum, self._policy_value, out=regret)
+        score(problem.reward, self.value, self.variance, episodes.states, episodes.actions, realised, variance)
 
-    def trajectory(self, episodes: Episodes, realised: FloatArray, variance: FloatArray) -> None:
-        """Realised regret and variance increments of one episode per replica."""
-        score(self.problem.reward, self.value, self.variance, *episodes[:2], realised, variance)
-
-    def covered(self, plan: Plan) -> FloatArray:
+    def covered(self, plan: Plan, out: FloatArray) -> None:
         """Is theta* in every confidence set?  1 or 0 per replica."""
         rows = self.problem.rows
-        out = np.empty(len(plan.radius))  # type: ignore[arg-type]
         coverage(
             rows.block_start, rows.gram_start, rows.block_coords, self.theta, plan.center, plan.gram, plan.radius, out
         )
-        return out
 
 
 @jit
@@ -130,11 +126,28 @@ def score(reward, value, variance, states, actions, realised, increment):
 
 
 @jit
-def coverage(block_start, gram_start, block_coords, theta, center, gram, radius, out):
+def coverage(block_start, gram_start, coords, theta, center, gram, radius, out):
+    """1 where |theta* - center|_gram <= radius for every parameter."""
+    parameters, d, size = theta.shape[1], theta.shape[2], gram.shape[2]
+    truth, middle, flat = theta.reshape(-1), center.reshape(-1), gram.reshape(-1)
     for r in range(len(radius)):
-        own = r if len(theta) > 1 else 0
-        out[r] = 1.0
-        for k in range(theta.shape[1]):
-            away = quadratic(gram[r, k], block_start, gram_start, block_coords, theta[own, k], center[r, k])
-            if away > radius[r] * (1.0 + 1e-12):
-                out[r] = 0.0
+        limit = radius[r] * radius[r] * (1.0 + 1e-12)
+        inside = True
+        for k in range(parameters):
+            first = ((r if len(theta) > 1 else 0) * parameters + k) * d
+            here = (r * parameters + k) * d
+            at = (r * parameters + k) * size
+            total = 0.0
+            for b in range(len(block_start) - 1):
+                base, n = block_start[b], block_start[b + 1] - block_start[b]
+                for i in range(n):
+                    away = 0.0
+                    for j in range(n):
+                        c = coords[base + j]
+                        away += flat[at + gram_start[b] + i * n + j] * (truth[first + c] - middle[here + c])
+                    c = coords[base + i]
+                    total += away * (truth[first + c] - middle[here + c])
+            if total > limit:
+                inside = False
+                break
+        out[r] = 1.0 if inside else 0.0

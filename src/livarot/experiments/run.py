@@ -20,7 +20,7 @@ from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.judge import Judge
-from livarot.experiments.result import RunResult
+from livarot.experiments.result import COLUMNS, RunResult
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
@@ -90,10 +90,8 @@ def _run_replicas(
     judge = Judge(models)
     replicas = len(seeds)
     # (T, R) while running, so that an episode writes a contiguous row; NaN marks what an agent does not have
-    columns = {
-        name: np.full((n_episodes, replicas), np.nan)
-        for name in ("optimism_gap", "optimism_loss", "inner_gap", "covered")
-    } | {name: np.empty((n_episodes, replicas)) for name in ("regret", "realised_regret", "variance")}
+    columns = {name: np.full((n_episodes, replicas), np.nan) for name in COLUMNS}
+    regret, realised, variance, optimism, loss, inner, covered = columns.values()
     state = agent.init(problem, replicas)
     env = act = np.empty((0, 0, 0))
     for t in range(n_episodes):
@@ -106,17 +104,15 @@ def _run_replicas(
             first = t - t % BLOCK
             act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
         episodes = play(problem, judge.prob, judge.base, plan.policy, env[t % BLOCK], act[t % BLOCK])
-        columns["regret"][t] = judge.optimum - judge.policy_value(plan)
-        judge.trajectory(episodes, columns["realised_regret"][t], columns["variance"][t])
-        if plan.value is not None:
-            believed = plan.value[:, 0] @ problem.start
-            columns["optimism_gap"][t] = believed - judge.optimum
+        judge.episode(plan, episodes, regret[t], realised[t], variance[t])
+        if plan.start_value is not None:
+            np.subtract(plan.start_value, judge.optimum, out=optimism[t])
             if plan.upper is not None:
-                columns["optimism_loss"][t] = plan.upper - believed
+                np.subtract(plan.upper, plan.start_value, out=loss[t])
         if plan.inner_gap is not None:
-            columns["inner_gap"][t] = plan.inner_gap
+            inner[t] = plan.inner_gap
         if plan.radius is not None:
-            columns["covered"][t] = judge.covered(plan)
+            judge.covered(plan, covered[t])
         state = agent.update(problem, state, episodes)
         if progress is not None:
             progress(replicas)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.plan import check_policy
-from livarot.core.problem import MNLMDP
+from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
-from livarot.core.kernel import transition_kernel
+from livarot.core.kernel import Kernel, transition_kernel
 
 TIE = 1e-9
 
@@ -40,8 +40,11 @@ def solve(mdp: MNLMDP) -> Solution:
     >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
     3.5332
     """
-    problem = mdp.problem
-    kernel = transition_kernel(mdp)
+    return solve_kernel(mdp.problem, transition_kernel(mdp))
+
+
+def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
+    """:func:`solve` for probabilities that are already there."""
     shape = (problem.horizon, problem.n_states)
     value = np.zeros((problem.horizon + 1, problem.n_states))
     q = np.empty((*shape, problem.n_actions))

@@ -23,9 +23,9 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
+from livarot.core.lanes import LANES, softmax_rows
 from livarot.core.mnl import exp
 
-LANES = 64
 SHIFTED_POWER, FRANK_WOLFE = 0, 1
 
 # per outcome: centre logits, logits, probabilities, scratch, logit half-widths, values, certified upper values
@@ -94,22 +94,7 @@ def whiten_each(w, phi, y, n_out, m, lanes):
 @jit
 def softmax_lanes(wo, source, n_out, lanes, wl):
     """wo[P] = softmax(wo[source])."""
-    for lane in range(lanes):
-        wl[TOP, lane] = wo[source, 0, lane]
-        wl[TOTAL, lane] = 0.0
-    for i in range(1, n_out):
-        for lane in range(lanes):
-            wl[TOP, lane] = max(wl[TOP, lane], wo[source, i, lane])
-    for i in range(n_out):
-        for lane in range(lanes):
-            e = exp(wo[source, i, lane] - wl[TOP, lane])
-            wo[P, i, lane] = e
-            wl[TOTAL, lane] += e
-    for lane in range(lanes):
-        wl[TOTAL, lane] = 1.0 / wl[TOTAL, lane]
-    for i in range(n_out):
-        for lane in range(lanes):
-            wo[P, i, lane] *= wl[TOTAL, lane]
+    softmax_rows(wo[source], wo[P], n_out, lanes, wl[TOP], wl[TOTAL])
 
 
 @jit

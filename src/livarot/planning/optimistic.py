@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.plan import Plan
+from livarot.core.plan import Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
@@ -59,64 +59,74 @@ from livarot.planning.rules import (
 )
 
 TIE = 1e-9
+_DEFAULT = JointMaximum()
 STRADDLE = 32  # groups smaller than this share a batch with other replicas
 
 
 def optimistic_plan(
-    problem: Problem, theta: FloatArray, whiten: FloatArray, radius: FloatArray, rule: Rule | None = None
+    problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None
 ) -> Plan:
-    """Plan for R replicas: estimates ``theta`` (R, K, d), whiteners (R, K, G) and radii (R,).
-
-    ``whiten`` holds W with W'W = gram^-1, as :class:`livarot.estimation.omd.Estimate` keeps it.
-    """
-    rule = JointMaximum() if rule is None else rule
-    if np.any(~(radius >= 0)):
-        first = int(np.flatnonzero(~(radius >= 0))[0])
-        raise bad("radius", f"is {radius[first]}", index=first, cure="radii are finite and >= 0")
-    replicas = len(theta)
-    batches = plan_batches(problem)
-    shape = (replicas, problem.horizon + 1, problem.n_states)
-    code = rule.code()
+    """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
+    code = (_DEFAULT if rule is None else rule).code()
+    replicas = len(estimate.theta)
+    radii = np.full(replicas, radius) if isinstance(radius, float | int) else np.asarray(radius, dtype=np.float64)
+    if not (len(radii) == replicas and radii.min() >= 0.0):  # NaN fails too
+        wrong = np.flatnonzero(~(radii >= 0.0))
+        first = int(wrong[0]) if len(wrong) else None
+        raise bad("radius", f"{radii}", index=first, count=len(wrong), cure=f"give {replicas} numbers >= 0")
     certify = code.rule == JOINT_MAXIMUM and problem.max_reachable > 2
+    shape = (replicas, problem.horizon + 1, problem.n_states)
     value = np.zeros(shape)
     upper = np.zeros(shape) if certify else value
     policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
-    gap = np.zeros(replicas)
+    report = np.zeros((3, replicas))  # start value, its upper bound, gap
     backward(
         problem.rows.graph,
-        batches,
+        plan_batches(problem),
         problem.stage_table,
         problem.stage_parameter,
         *problem.nodes,
+        problem.start,
         problem.reward,
-        theta,
-        whiten,
-        radius,
+        estimate.theta,
+        estimate.whiten,
+        radii,
         code,
         certify,
         value,
         upper,
         policy,
-        gap,
+        report,
     )
-    bounded = code.rule in (JOINT_MAXIMUM, VARIANCE_BONUS)
-    start_upper = np.minimum(upper[:, 0] @ problem.start, problem.horizon) if bounded else None
-    return Plan(policy, value, start_upper, gap if code.rule == JOINT_MAXIMUM else None)
+    bounded = code.rule == JOINT_MAXIMUM or code.rule == VARIANCE_BONUS
+    optimistic = code.rule != PLUG_IN
+    return Plan(
+        policy,
+        value,
+        report[0],
+        report[1] if bounded else None,
+        report[2] if code.rule == JOINT_MAXIMUM else None,
+        estimate.theta if optimistic else None,
+        estimate.gram if optimistic else None,
+        radii if optimistic else None,
+    )
 
 
 @jit
 def backward(
-    graph, batches, stage_table, stage_parameter, node_start, node_state, reward,
-    theta, whiten, radius, code, certify, value, upper, policy, gap,
+    graph, batches, stage_table, stage_parameter, node_start, node_state, start, reward,
+    theta, whiten, radius, code, certify, value, upper, policy, report,
 ):  # fmt: skip
-    """Fill value, upper, policy and gap (see :func:`optimistic_plan`)."""
+    """Fill value, upper, policy and the report (see :func:`optimistic_plan`)."""
     replicas, horizon, n_states = policy.shape
     n_actions = reward.shape[2]
     rule, clip = code.rule, np.float64(horizon)
+    gains = reward.reshape((horizon, n_states * n_actions))
     stage_list, plain_start, plain = batches.stage_list, batches.plain_start, batches.plain
     group_start, groups, order = batches.group_start, batches.groups, batches.order
     row_start, next_state, offset, pair_block = graph.row_start, graph.next_state, graph.offset, graph.pair_block
-    gram_start = graph.gram_start
+    feats, feat_start, cols, col_start = graph.feat, graph.feat_start, graph.cols, graph.col_start
+    block_start, coords, gram_start = graph.block_start, graph.block_coords, graph.gram_start
     most_out, most_cols = 1, 1
     for group in range(len(groups)):
         most_out = max(most_out, groups[group, 2])
@@ -126,7 +136,7 @@ def backward(
     y = np.empty((most_out * most_cols, LANES))
     w = np.empty((most_cols * most_cols, LANES))
     sub = np.empty((most_cols, most_cols))
-    owner = np.empty(LANES, dtype=np.int64)
+    owner, target = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
     spread = np.zeros(replicas)
     q = np.empty((replicas, n_states * n_actions))
     q_up = np.empty((replicas if certify else 0, n_states * n_actions))
@@ -147,7 +157,7 @@ def backward(
                 for item in range(begin, end):
                     pair = order[item] - first_pair
                     for r in range(replicas):
-                        q[r, pair] = reward[h, pair // n_actions, pair % n_actions]
+                        q[r, pair] = gains[h, pair]
                         if certify:
                             q_up[r, pair] = q[r, pair]
                 continue
@@ -156,26 +166,78 @@ def backward(
             done = 0
             while done < total:
                 lanes = min(LANES, total - done)
-                if members >= STRADDLE:
+                one = False
+                if members >= STRADDLE:  # one replica, many pairs
+                    r_first = done // members
                     lanes = min(lanes, members - done % members)
-                r_first = done // members
-                one = groups[group, 4] == 1 and (done + lanes - 1) // members == r_first
-                for lane in range(lanes):
-                    r = (done + lane) // members
-                    pair = order[begin + (done + lane) % members]
-                    owner[lane] = r
-                    wl[BETA, lane] = radius[r]
-                    wl[SCALE, lane] = spread[r]
-                    gather(graph, pair, n_out, m, theta, r, k_param, phi, wo, lane)
-                    for i in range(n_out):
-                        wo[V, i, lane] = value[r, h + 1, next_state[row_start[pair] + i]]
-                        if certify:
-                            wo[V_UP, i, lane] = upper[r, h + 1, next_state[row_start[pair] + i]]
-                    if not one and rule != PLUG_IN:
-                        gather_whitener(graph, pair, m, whiten, r, k_param, w, sub, lane)
+                    one = groups[group, 4] == 1
+                    for lane in range(lanes):
+                        pair = order[begin + (done + lane) % members]
+                        owner[lane] = r_first
+                        target[lane] = pair - first_pair
+                        wl[BETA, lane] = radius[r_first]
+                        wl[SCALE, lane] = spread[r_first]
+                        row, feat, col = row_start[pair], feat_start[pair], col_start[pair]
+                        block = pair_block[pair]
+                        base = block_start[block]
+                        for i in range(n_out):
+                            wo[Z0, i, lane] = offset[row + i]
+                            wo[V, i, lane] = value[r_first, h + 1, next_state[row + i]]
+                            if certify:
+                                wo[V_UP, i, lane] = upper[r_first, h + 1, next_state[row + i]]
+                        for j in range(m):
+                            weight = theta[r_first, k_param, coords[base + cols[col + j]]]
+                            for i in range(n_out):
+                                entry = feats[feat + i * m + j]
+                                phi[i * m + j, lane] = entry
+                                wo[Z0, i, lane] += entry * weight
+                        if not one and rule != PLUG_IN:
+                            own_whitener(
+                                cols, col, m, whiten, r_first, k_param,
+                                gram_start[block], block_start[block + 1] - base, w, sub, lane,
+                            )  # fmt: skip
+                else:  # pair after pair, all replicas of a pair side by side: its features are read once
+                    lane = 0
+                    while lane < lanes:
+                        pair = order[begin + (done + lane) // replicas]
+                        r_first = (done + lane) % replicas
+                        last = min(lanes, lane + replicas - r_first)
+                        shift = r_first - lane
+                        row, feat, col = row_start[pair], feat_start[pair], col_start[pair]
+                        block = pair_block[pair]
+                        base, at = block_start[block], gram_start[block]
+                        size = block_start[block + 1] - base
+                        for into in range(lane, last):
+                            owner[into] = into + shift
+                            target[into] = pair - first_pair
+                            wl[BETA, into] = radius[into + shift]
+                            wl[SCALE, into] = spread[into + shift]
+                        for i in range(n_out):
+                            follow = next_state[row + i]
+                            for into in range(lane, last):
+                                wo[Z0, i, into] = offset[row + i]
+                                wo[V, i, into] = value[into + shift, h + 1, follow]
+                            if certify:
+                                for into in range(lane, last):
+                                    wo[V_UP, i, into] = upper[into + shift, h + 1, follow]
+                            for j in range(m):
+                                entry = feats[feat + i * m + j]
+                                coordinate = coords[base + cols[col + j]]
+                                for into in range(lane, last):
+                                    phi[i * m + j, into] = entry
+                                    wo[Z0, i, into] += entry * theta[into + shift, k_param, coordinate]
+                        if rule != PLUG_IN and m == size:
+                            for i in range(m):
+                                for j in range(i + 1):
+                                    for into in range(lane, last):
+                                        w[i * m + j, into] = whiten[into + shift, k_param, at + i * m + j]
+                        elif rule != PLUG_IN:
+                            for into in range(lane, last):
+                                own_whitener(cols, col, m, whiten, into + shift, k_param, at, size, w, sub, into)
+                        lane = last
                 if one and rule != PLUG_IN:
                     at = gram_start[pair_block[order[begin]]]
-                    whiten_shared(whiten[r_first, k_param], at, phi, y, n_out, m, lanes)
+                    whiten_shared(whiten[done // members, k_param], at, phi, y, n_out, m, lanes)
                 elif rule != PLUG_IN:
                     whiten_each(w, phi, y, n_out, m, lanes)
                 if rule == JOINT_MAXIMUM and n_out == 2:
@@ -188,7 +250,8 @@ def backward(
                     for lane in range(lanes):
                         wl[VALUE, lane] = wl[BEST_F, lane]
                         if wl[SCALE, lane] > 0.0:
-                            gap[owner[lane]] = max(gap[owner[lane]], wl[BEST_GAP, lane] / wl[SCALE, lane])
+                            relative = wl[BEST_GAP, lane] / wl[SCALE, lane]
+                            report[2, owner[lane]] = max(report[2, owner[lane]], relative)
                     upper_bound(y, wo, wc, wl, V_UP, UPPER, n_out, m, lanes)
                 else:
                     softmax_lanes(wo, Z0, n_out, lanes, wl)
@@ -199,12 +262,12 @@ def backward(
                     else:
                         mean_value(wo, V, n_out, lanes, wl, VALUE)
                 for lane in range(lanes):
-                    pair = order[begin + (done + lane) % members] - first_pair
-                    gain = reward[h, pair // n_actions, pair % n_actions]
-                    target = gain + wl[VALUE, lane]
+                    pair = target[lane]
+                    gain = gains[h, pair]
+                    hope = gain + wl[VALUE, lane]
                     if rule == SECOND_ORDER_BONUS:
-                        target = min(max(target, 0.0), clip)
-                    q[owner[lane], pair] = target
+                        hope = min(max(hope, 0.0), clip)
+                    q[owner[lane], pair] = hope
                     if certify:
                         q_up[owner[lane], pair] = gain + wl[UPPER, lane]
                 done += lanes
@@ -217,6 +280,11 @@ def backward(
                     for a in range(1, n_actions):
                         high = max(high, q_up[r, s * n_actions + a])
                     upper[r, h, s] = high
+    for r in range(replicas):
+        for node in range(node_start[0], node_start[1]):
+            s = node_state[node]
+            report[0, r] += start[s] * value[r, 0, s]
+            report[1, r] += start[s] * upper[r, 0, s]
 
 
 @jit
@@ -270,35 +338,16 @@ def plain_backup(row_start, next_state, offset, pair, first_pair, h, value, rewa
 
 
 @jit
-def gather(graph, pair, n_out, m, theta, r, k, phi, wo, lane):
-    """Features and centre logits of a pair into a lane."""
-    row, feat, cols = graph.row_start[pair], graph.feat_start[pair], graph.col_start[pair]
-    base = graph.block_start[graph.pair_block[pair]]
-    for i in range(n_out):
-        wo[Z0, i, lane] = graph.offset[row + i]
-    for j in range(m):
-        weight = theta[r, k, graph.block_coords[base + graph.cols[cols + j]]]
-        for i in range(n_out):
-            value = graph.feat[feat + i * m + j]
-            phi[i * m + j, lane] = value
-            wo[Z0, i, lane] += value * weight
-
-
-@jit
-def gather_whitener(graph, pair, m, whiten, r, parameter, w, sub, lane):
-    """The whitener of the pair's own columns into a lane: (m, m) lower triangular with W'W = (gram^-1)[cols, cols]."""
-    block = graph.pair_block[pair]
-    at = graph.gram_start[block]
-    size = graph.block_start[block + 1] - graph.block_start[block]
+def own_whitener(cols, col, m, whiten, r, parameter, at, size, w, sub, lane):
+    """The whitener of a pair's own columns into a lane: (m, m) lower triangular with W'W = (gram^-1)[cols, cols]."""
     if m == size:
         for i in range(m):
             for j in range(i + 1):
                 w[i * m + j, lane] = whiten[r, parameter, at + i * m + j]
         return
-    cols = graph.col_start[pair]
     for i in range(m):  # the pair's part of gram^-1 = W'W
         for j in range(i + 1):
-            ci, cj = graph.cols[cols + i], graph.cols[cols + j]
+            ci, cj = cols[col + i], cols[col + j]
             total = 0.0
             for k in range(max(ci, cj), size):
                 total += whiten[r, parameter, at + k * size + ci] * whiten[r, parameter, at + k * size + cj]
