@@ -19,20 +19,19 @@ from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite
+from livarot.core.lanes import LANES
 from livarot.planning.lanes import (
     BEST_GAP,
     BEST_X,
     BETA,
-    LANES,
+    PEAK,
     SCALE,
     STEPS,
-    UPPER,
     Z0,
-    V,
-    column_workspace,
+    centre_probabilities,
+    centre_widths,
     joint_maximum,
-    lane_workspace,
-    outcome_workspace,
+    lane_workspaces,
     upper_bound,
     whiten_shared,
 )
@@ -78,16 +77,20 @@ def inner_max(
         raise bad("offset", f"has shape {shift.shape}, expected {(n_out,)}")
     whiten = np.zeros(m * m)
     invert_lower(ellipsoid._factor, 0, m, whiten, 0)
-    y, lanes_phi = np.zeros((n_out * m, LANES)), np.zeros((n_out * m, LANES))
-    lanes_phi[:, 0] = phi.reshape(-1)
-    whiten_shared(whiten, 0, lanes_phi, y, n_out, m, 1)
+    y, first_phi, first_v = np.zeros((n_out * m, LANES)), np.zeros((n_out * m, LANES)), np.zeros((n_out, LANES))
+    first_phi[:, 0], first_v[:, 0] = phi.reshape(-1), v
+    whiten_shared(whiten, 0, first_phi, y, n_out, m, 1)
     z0 = shift + phi @ ellipsoid.center
     spread = float(v.max() - v.min())
-    wo, wc, wl = outcome_workspace(n_out), column_workspace(m), lane_workspace()
-    wo[Z0, :, 0], wo[V, :, 0] = z0, v
-    wl[BETA, 0], wl[SCALE, 0] = ellipsoid.radius, spread
-    upper_bound(y, wo, wc, wl, V, UPPER, n_out, m, 1)
-    best = float(min(wl[UPPER, 0], _pairwise_bound(y[:, 0].reshape(n_out, m), z0, v, ellipsoid.radius)))
+    wo, wc, wl = lane_workspaces(n_out, m)
+    wo[:, Z0] = z0
+    wl[BETA], wl[SCALE] = ellipsoid.radius, spread
+    centre_probabilities(wo, wl, n_out, 1)
+    centre_widths(y, wo, wc, wl, n_out, m, 1)
+    bound = np.zeros(LANES)
+    upper_bound(y, first_v, wo, wc, wl, bound, n_out, m, 1)
+    wl[PEAK] = v.max()
+    best = float(min(bound[0], _pairwise_bound(y[:, 0].reshape(n_out, m), z0, v, ellipsoid.radius)))
     if n_out == 2:
         sign = 1.0 if v[0] >= v[1] else -1.0
         theta = ellipsoid.support(sign * (phi[0] - phi[1])) if spread > 0 else ellipsoid.center.copy()
@@ -95,11 +98,12 @@ def inner_max(
     else:
         code = solver.code(JOINT_MAXIMUM)
         joint_maximum(
-            code.solver, code.n_iter, code.tol, code.n_starts, code.wide, y, wo, wc, wl, n_out, m, 1
-        )
-        theta = ellipsoid.center + whiten.reshape(m, m).T @ wc[BEST_X, :, 0]
-        gap = float(wl[BEST_GAP, 0] / spread) if spread > 0 else 0.0
-        n_iter = int(wl[STEPS, 0])
+            code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
+            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1,
+        )  # fmt: skip
+        theta = ellipsoid.center + whiten.reshape(m, m).T @ wc[:, BEST_X]
+        gap = float(wl[BEST_GAP] / spread) if spread > 0 else 0.0
+        n_iter = int(wl[STEPS])
         converged = gap <= max(code.tol, 1e-8)
     p = softmax(shift + phi @ theta)
     value = float(p @ v)

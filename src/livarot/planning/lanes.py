@@ -9,10 +9,11 @@ theta_hat + W'x with |x| <= beta, its logits are z0 + Yx, and
 (With K = YY' = Phi H^-1 Phi' this is the problem in R^U: the move of the logits is Yx, the oracle beta K q/|q|_K.
 K itself is never formed: two products with Y cost 2 U d an iteration, so the cost is linear in U.)
 
-Workspace: ``wo[name, outcome, lane]``, ``wc[name, column, lane]`` and ``wl[name, lane]`` with the names below, one problem
-per lane; ``y`` and ``phi`` are (U d, lanes).  (One array per kind, not one per name: compiled loops with two dozen array
-arguments take minutes to compile.)  Each lane is computed by the same operations whatever its neighbours are, so results
-do not depend on how problems were grouped.
+Workspace: flat arrays with one problem per lane.  ``wo[i, name + lane]`` belongs to outcome i,
+``wc[k, name + lane]`` to column k, ``wl[name + lane]`` to the problem, ``y[(i * m + k) * LANES + lane]`` is Y and
+``v[i, lane]`` the values.  The names are constants, so a compiler sees that they do not overlap; with one
+array per name it would have to check at run time, and gives up.  Each lane is computed by the same operations whatever
+its neighbours are: results do not depend on how problems were grouped.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -23,32 +24,25 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES, softmax_rows
+from livarot.core.lanes import LANES
 from livarot.core.mnl import exp
 
 SHIFTED_POWER, FRANK_WOLFE = 0, 1
 
-# per outcome: centre logits, logits, probabilities, scratch, logit half-widths, values, certified upper values
-Z0, Z, P, Q, WIDTH, V, V_UP = range(7)
+# per outcome: centre logits, logits, centre probabilities, scratch, logit half-widths
+Z0, Z, P, Q, WIDTH, OUT = (LANES * name for name in range(6))
 # per column: point, gradient, their trials, mean feature, best point
-X, G, XT, GT, MEAN, BEST_X = range(6)
-# per lane: radius, value range, then what the functions below say
-(BETA, SCALE, VALUE, UPPER, F, FT, GAP, BEST_F, BEST_GAP, TOP, TOTAL, INNER, NORM, SIGMA, HALF, REACH, LAST, STEPS) = range(18)
+X, G, XT, GT, MEAN, BEST_X, COL = (LANES * name for name in range(7))
+# per problem: radius, value range, then as the functions below say
+(
+    BETA, SCALE, F, FT, GAP, BEST_F, BEST_GAP, TOP, TOTAL, INNER, NORM, SIGMA, HALF, REACH, LAST, STEPS, PEAK, ORIGIN,
+    PROBLEM,
+) = (LANES * name for name in range(19))  # fmt: skip
 
 
-@jit
-def outcome_workspace(n_out):
-    return np.zeros((7, n_out, LANES))
-
-
-@jit
-def column_workspace(m):
-    return np.zeros((6, m, LANES))
-
-
-@jit
-def lane_workspace():
-    return np.zeros((18, LANES))
+def lane_workspaces(n_out: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """wo, wc, wl for up to ``n_out`` outcomes and ``m`` columns."""
+    return np.zeros((n_out, OUT)), np.zeros((m, COL)), np.zeros(PROBLEM)
 
 
 @jit
@@ -66,7 +60,10 @@ def whiten_shared(w, at, phi, y, n_out, m, lanes):
                 src = i * m + j
                 for lane in range(lanes):
                     y[row, lane] += (
-                        w0 * phi[src, lane] + w1 * phi[src + 1, lane] + w2 * phi[src + 2, lane] + w3 * phi[src + 3, lane]
+                        w0 * phi[src, lane]
+                        + w1 * phi[src + 1, lane]
+                        + w2 * phi[src + 2, lane]
+                        + w3 * phi[src + 3, lane]
                     )
                 j += 4
             while j <= k:
@@ -79,7 +76,7 @@ def whiten_shared(w, at, phi, y, n_out, m, lanes):
 
 @jit
 def whiten_each(w, phi, y, n_out, m, lanes):
-    """y_i = W phi_i with a W (m*m, lanes) of its own for every lane."""
+    """y_i = W phi_i with a W (m * m, LANES) of its own for every lane."""
     for i in range(n_out):
         for k in range(m):
             row = i * m + k
@@ -92,35 +89,34 @@ def whiten_each(w, phi, y, n_out, m, lanes):
 
 
 @jit
-def softmax_lanes(wo, source, n_out, lanes, wl):
-    """wo[P] = softmax(wo[source])."""
-    softmax_rows(wo[source], wo[P], n_out, lanes, wl[TOP], wl[TOTAL])
-
-
-@jit
-def mean_value(wo, values, n_out, lanes, wl, out):
-    """wl[out] = sum_i p_i V_i."""
+def centre_probabilities(wo, wl, n_out, lanes):
+    """wo[P] = softmax(wo[Z0])."""
     for lane in range(lanes):
-        wl[out, lane] = wo[P, 0, lane] * wo[values, 0, lane]
+        wl[TOP + lane] = wo[0, Z0 + lane]
+        wl[TOTAL + lane] = 0.0
     for i in range(1, n_out):
         for lane in range(lanes):
-            wl[out, lane] += wo[P, i, lane] * wo[values, i, lane]
+            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z0 + lane])
+    for i in range(n_out):
+        for lane in range(lanes):
+            e = exp(wo[i, Z0 + lane] - wl[TOP + lane])
+            wo[i, P + lane] = e
+            wl[TOTAL + lane] += e
+    for lane in range(lanes):
+        wl[TOTAL + lane] = 1.0 / wl[TOTAL + lane]
+    for i in range(n_out):
+        for lane in range(lanes):
+            wo[i, P + lane] *= wl[TOTAL + lane]
 
 
 @jit
-def value_gradient(y, wo, wc, wl, values, f, n_out, m, lanes):
-    """wl[f] = sum_i p_i V_i and wc[GT] = sum_i p_i (V_i - f) y_i."""
-    mean_value(wo, values, n_out, lanes, wl, f)
+def centre_value(v, wo, wl, n_out, lanes):
+    """wl[FT] = sum_i p_i V_i at the centre."""
+    for lane in range(lanes):
+        wl[FT + lane] = 0.0
     for i in range(n_out):
         for lane in range(lanes):
-            wo[Q, i, lane] = wo[P, i, lane] * (wo[values, i, lane] - wl[f, lane])
-    for k in range(m):
-        for lane in range(lanes):
-            wc[GT, k, lane] = wo[Q, 0, lane] * y[k, lane]
-        for i in range(1, n_out):
-            row = i * m + k
-            for lane in range(lanes):
-                wc[GT, k, lane] += wo[Q, i, lane] * y[row, lane]
+            wl[FT + lane] += wo[i, P + lane] * v[i, lane]
 
 
 @jit
@@ -128,301 +124,388 @@ def centre_widths(y, wo, wc, wl, n_out, m, lanes):
     """ybar = sum_i p_i y_i in wc[MEAN], b_i = beta |y_i - ybar| in wo[WIDTH] and their maximum in wl[HALF]."""
     for k in range(m):
         for lane in range(lanes):
-            wc[MEAN, k, lane] = 0.0
+            wc[k, MEAN + lane] = 0.0
         for i in range(n_out):
             row = i * m + k
             for lane in range(lanes):
-                wc[MEAN, k, lane] += wo[P, i, lane] * y[row, lane]
+                wc[k, MEAN + lane] += wo[i, P + lane] * y[row, lane]
     for lane in range(lanes):
-        wl[HALF, lane] = 0.0
+        wl[HALF + lane] = 0.0
     for i in range(n_out):
         for lane in range(lanes):
-            wo[WIDTH, i, lane] = 0.0
+            wo[i, WIDTH + lane] = 0.0
         for k in range(m):
             row = i * m + k
             for lane in range(lanes):
-                off = y[row, lane] - wc[MEAN, k, lane]
-                wo[WIDTH, i, lane] += off * off
+                off = y[row, lane] - wc[k, MEAN + lane]
+                wo[i, WIDTH + lane] += off * off
         for lane in range(lanes):
-            width = wl[BETA, lane] * math.sqrt(wo[WIDTH, i, lane])
-            wo[WIDTH, i, lane] = width
-            wl[HALF, lane] = max(wl[HALF, lane], width)
+            width = wl[BETA + lane] * math.sqrt(wo[i, WIDTH + lane])
+            wo[i, WIDTH + lane] = width
+            wl[HALF + lane] = max(wl[HALF + lane], width)
 
 
 @jit
 def largest_norm(y, wl, n_out, m, lanes):
     """wl[INNER] = max_i |y_i|^2."""
     for lane in range(lanes):
-        wl[INNER, lane] = 0.0
+        wl[INNER + lane] = 0.0
     for i in range(n_out):
         for lane in range(lanes):
-            wl[NORM, lane] = 0.0
+            wl[NORM + lane] = 0.0
         for k in range(m):
             row = i * m + k
             for lane in range(lanes):
-                wl[NORM, lane] += y[row, lane] * y[row, lane]
+                wl[NORM + lane] += y[row, lane] * y[row, lane]
         for lane in range(lanes):
-            wl[INNER, lane] = max(wl[INNER, lane], wl[NORM, lane])
+            wl[INNER + lane] = max(wl[INNER + lane], wl[NORM + lane])
 
 
 @jit
-def two_outcomes(y, wo, wl, values, out, m, lanes):
+def two_outcomes(y, v, wo, wl, out, m, lanes):
     """The exact maximum for two outcomes: the better one's logit gains beta |y_1 - y_2|."""
     for lane in range(lanes):
-        wl[NORM, lane] = 0.0
+        wl[NORM + lane] = 0.0
     for k in range(m):
+        row, other = k, m + k
         for lane in range(lanes):
-            off = y[k, lane] - y[m + k, lane]
-            wl[NORM, lane] += off * off
+            off = y[row, lane] - y[other, lane]
+            wl[NORM + lane] += off * off
     for lane in range(lanes):
-        gain = wl[BETA, lane] * math.sqrt(wl[NORM, lane])
-        high = max(wo[values, 0, lane], wo[values, 1, lane])
-        low = min(wo[values, 0, lane], wo[values, 1, lane])
-        sign = 1.0 if wo[values, 0, lane] >= wo[values, 1, lane] else -1.0
-        gap = sign * (wo[Z0, 0, lane] - wo[Z0, 1, lane]) + gain  # logit of the better minus the worse outcome
+        gain = wl[BETA + lane] * math.sqrt(wl[NORM + lane])
+        one, two = v[0, lane], v[1, lane]
+        sign = 1.0 if one >= two else -1.0
+        gap = sign * (wo[0, Z0 + lane] - wo[1, Z0 + lane]) + gain  # logit of the better minus the worse outcome
         e = exp(-abs(gap))
         better = (1.0 if gap >= 0.0 else e) / (1.0 + e)
-        wl[out, lane] = low + better * (high - low)
+        out[lane] = min(one, two) + better * abs(one - two)
 
 
 @jit
-def climb(solver, n_iter, tol, y, wo, wc, wl, n_out, m, lanes, fresh):
-    """Maximise f over |x| <= wl[REACH] from the points wc[XT]; leaves wc[X], wl[F], wl[GAP] and counts wl[STEPS].
+def logits_and_weights(y, v, wo, wc, wl, n_out, m, lanes):
+    """At the trial points: wl[FT] = f, and wo[Q] = p (V - f)."""
+    for i in range(n_out):
+        row = i * m
+        for lane in range(lanes):
+            wo[i, Z + lane] = wo[i, Z0 + lane] + y[row, lane] * wc[0, XT + lane]
+        for j in range(1, m):
+            row = i * m + j
+            for lane in range(lanes):
+                wo[i, Z + lane] += y[row, lane] * wc[j, XT + lane]
+    for lane in range(lanes):
+        wl[TOP + lane] = wo[0, Z + lane]
+        wl[TOTAL + lane] = 0.0
+        wl[FT + lane] = 0.0
+    for i in range(1, n_out):
+        for lane in range(lanes):
+            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z + lane])
+    for i in range(n_out):
+        for lane in range(lanes):
+            e = exp(wo[i, Z + lane] - wl[TOP + lane])
+            wo[i, Q + lane] = e
+            wl[TOTAL + lane] += e
+            wl[FT + lane] += e * v[i, lane]
+    for lane in range(lanes):
+        inverse = 1.0 / wl[TOTAL + lane]
+        wl[TOTAL + lane] = inverse
+        wl[FT + lane] *= inverse
+    for i in range(n_out):
+        for lane in range(lanes):
+            wo[i, Q + lane] *= wl[TOTAL + lane] * (v[i, lane] - wl[FT + lane])
+
+
+@jit
+def centre_weights(v, wo, wl, n_out, lanes):
+    """At the centre: wl[FT] = f and wo[Q] = p (V - f)."""
+    centre_value(v, wo, wl, n_out, lanes)
+    for i in range(n_out):
+        for lane in range(lanes):
+            wo[i, Q + lane] = wo[i, P + lane] * (v[i, lane] - wl[FT + lane])
+
+
+@jit
+def gradient(y, wo, wc, n_out, m, lanes):
+    """wc[GT] = Y'q."""
+    for k in range(m):
+        row = k
+        for lane in range(lanes):
+            wc[k, GT + lane] = wo[0, Q + lane] * y[row, lane]
+        for i in range(1, n_out):
+            row = i * m + k
+            for lane in range(lanes):
+                wc[k, GT + lane] += wo[i, Q + lane] * y[row, lane]
+
+
+@jit
+def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
+    """Maximise f over |x| <= wl[REACH], from the trial points wc[XT]; k counts the steps made so far.
 
     Shifted power: x+ = s (g + sigma x), s = min(beta/|g + sigma x|, 1/sigma), a projected gradient step of length
     1/sigma, sigma = max(0, Barzilai-Borwein curvature); a step that lowers f is taken back and sigma grows
     fourfold.  It stays inside the ball when the maximum is there.  Frank-Wolfe: x+ = x + gamma (beta g/|g| - x),
     gamma = 2/(k + 2); from a start that is not ``fresh`` k begins at 1, since gamma = 1 would forget it.
 
-    The gap beta |g| - g.x is the first-order (Frank-Wolfe) gap; a lane rests when gap <= tol * wl[SCALE].
+    The gap beta |g| - g.x is the first-order (Frank-Wolfe) gap; a lane rests when gap <= tol * wl[SCALE].  Leaves wc[X],
+    wl[F] and wl[GAP], counts wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest,
+    so that the caller can move the others together.
     """
-    for lane in range(lanes):
-        wl[SIGMA, lane] = 0.0
-        wl[GAP, lane] = math.inf
-    k = 0
-    active = True
-    while active:
-        # f and its gradient at the trial points: z = z0 + Y xt, p = softmax(z), gt = Y'(p (V - f))
-        for i in range(n_out):
-            for lane in range(lanes):
-                wo[Z, i, lane] = wo[Z0, i, lane]
-            for j in range(m):
-                row = i * m + j
-                for lane in range(lanes):
-                    wo[Z, i, lane] += y[row, lane] * wc[XT, j, lane]
-        softmax_lanes(wo, Z, n_out, lanes, wl)
-        value_gradient(y, wo, wc, wl, V, FT, n_out, m, lanes)
+    while True:
+        if k > 0 or not fresh:
+            logits_and_weights(y, v, wo, wc, wl, n_out, m, lanes)
+        else:
+            centre_weights(v, wo, wl, n_out, lanes)
+        gradient(y, wo, wc, n_out, m, lanes)
         # the step's curvature, then lane by lane: take it (INNER = 1) or stay (INNER = 0)
         for lane in range(lanes):
-            wl[TOP, lane] = 0.0
-            wl[TOTAL, lane] = 0.0
-            wl[INNER, lane] = 0.0
+            wl[TOP + lane] = 0.0
+            wl[TOTAL + lane] = 0.0
         if k > 0:
             for j in range(m):
                 for lane in range(lanes):
-                    dx = wc[XT, j, lane] - wc[X, j, lane]
-                    wl[TOP, lane] += dx * (wc[GT, j, lane] - wc[G, j, lane])
-                    wl[TOTAL, lane] += dx * dx
-                    wl[INNER, lane] += wc[G, j, lane] * wc[G, j, lane]
+                    dx = wc[j, XT + lane] - wc[j, X + lane]
+                    wl[TOP + lane] += dx * (wc[j, GT + lane] - wc[j, G + lane])
+                    wl[TOTAL + lane] += dx * dx
+        ascent = k > 0 and solver == SHIFTED_POWER
         for lane in range(lanes):
-            lower = k > 0 and solver == SHIFTED_POWER and wl[FT, lane] < wl[F, lane] - 1e-15 * wl[SCALE, lane]
-            if wl[GAP, lane] <= tol * wl[SCALE, lane]:
-                wl[INNER, lane] = 0.0
-            elif lower:
-                floor = 1e-3 * math.sqrt(wl[INNER, lane]) / max(wl[REACH, lane], 1e-300)
-                wl[SIGMA, lane] = max(4.0 * wl[SIGMA, lane], floor)
-                wl[INNER, lane] = 0.0
-                wl[STEPS, lane] += 1.0
-            else:
-                bend = -wl[TOP, lane] / wl[TOTAL, lane] if wl[TOTAL, lane] > 0.0 else 0.0
-                wl[SIGMA, lane] = max(0.0, bend)
-                wl[F, lane] = wl[FT, lane]
-                wl[INNER, lane] = 1.0
-                wl[STEPS, lane] += 1.0
-        for lane in range(lanes):
-            wl[TOP, lane] = 0.0
-            wl[TOTAL, lane] = 0.0
+            resting = wl[GAP + lane] <= tol * wl[SCALE + lane]
+            lower = ascent and wl[FT + lane] < wl[F + lane] - 1e-15 * wl[SCALE + lane]
+            take = not (resting or lower)
+            bend = max(0.0, -wl[TOP + lane] / max(wl[TOTAL + lane], 1e-300))
+            more = max(4.0 * wl[SIGMA + lane], 1e-3 * wl[NORM + lane] / max(wl[REACH + lane], 1e-300))
+            wl[SIGMA + lane] = bend if take else more
+            wl[F + lane] = wl[FT + lane] if take else wl[F + lane]
+            wl[STEPS + lane] += 0.0 if resting else 1.0
+            wl[INNER + lane] = 1.0 if take else 0.0
+            wl[TOP + lane] = 0.0
+            wl[TOTAL + lane] = 0.0
         for j in range(m):
             for lane in range(lanes):
-                take = wl[INNER, lane] > 0.0
-                xj = wc[XT, j, lane] if take else wc[X, j, lane]
-                gj = wc[GT, j, lane] if take else wc[G, j, lane]
-                wc[X, j, lane] = xj
-                wc[G, j, lane] = gj
-                wl[TOP, lane] += gj * gj
-                wl[TOTAL, lane] += gj * xj
-        active = False
+                take = wl[INNER + lane] > 0.0
+                xj = wc[j, XT + lane] if take else wc[j, X + lane]
+                gj = wc[j, GT + lane] if take else wc[j, G + lane]
+                wc[j, X + lane] = xj
+                wc[j, G + lane] = gj
+                wl[TOP + lane] += gj * gj
+                wl[TOTAL + lane] += gj * xj
+        active = 0
         for lane in range(lanes):
-            wl[GAP, lane] = max(wl[REACH, lane] * math.sqrt(wl[TOP, lane]) - wl[TOTAL, lane], 0.0)
-        for lane in range(lanes):
-            active = active or wl[GAP, lane] > tol * wl[SCALE, lane]
-        if k == n_iter:
-            active = False
+            norm = math.sqrt(wl[TOP + lane])
+            gap = max(wl[REACH + lane] * norm - wl[TOTAL + lane], 0.0)
+            wl[NORM + lane] = norm
+            wl[GAP + lane] = gap
+            active += 1 if gap > tol * wl[SCALE + lane] else 0
+        if active == 0 or k == n_iter:
+            return k, 0
         # the next trial points: TOP * g + TOTAL * x
         if solver == FRANK_WOLFE:
             gamma = 2.0 / (k + 2.0 if fresh else k + 3.0)
             for lane in range(lanes):
-                length = math.sqrt(wl[TOP, lane])
-                wl[TOP, lane] = gamma * wl[REACH, lane] / length if length > 0.0 else 0.0
-                wl[TOTAL, lane] = 1.0 - gamma
+                wl[TOP + lane] = gamma * wl[REACH + lane] / max(wl[NORM + lane], 1e-300)
+                wl[TOTAL + lane] = 1.0 - gamma
         else:
             for lane in range(lanes):
-                wl[TOTAL, lane] = 0.0
+                wl[TOTAL + lane] = 0.0
             for j in range(m):
                 for lane in range(lanes):
-                    moved = wc[G, j, lane] + wl[SIGMA, lane] * wc[X, j, lane]
-                    wl[TOTAL, lane] += moved * moved
+                    moved = wc[j, G + lane] + wl[SIGMA + lane] * wc[j, X + lane]
+                    wl[TOTAL + lane] += moved * moved
             for lane in range(lanes):
-                length = math.sqrt(wl[TOTAL, lane])
-                outside = length > wl[REACH, lane] * wl[SIGMA, lane]
-                over = wl[REACH, lane] if outside else 1.0
-                under = length if outside else max(wl[SIGMA, lane], 1e-300)
+                sigma, length = wl[SIGMA + lane], math.sqrt(wl[TOTAL + lane])
+                outside = length > wl[REACH + lane] * sigma
+                over = wl[REACH + lane] if outside else 1.0
+                under = max(length if outside else sigma, 1e-300)
                 scale = over / under if length > 0.0 else 0.0
-                wl[TOP, lane] = scale
-                wl[TOTAL, lane] = scale * wl[SIGMA, lane]
+                wl[TOP + lane] = scale
+                wl[TOTAL + lane] = scale * sigma
         for j in range(m):
             for lane in range(lanes):
-                wc[XT, j, lane] = wl[TOP, lane] * wc[G, j, lane] + wl[TOTAL, lane] * wc[X, j, lane]
+                wc[j, XT + lane] = wl[TOP + lane] * wc[j, G + lane] + wl[TOTAL + lane] * wc[j, X + lane]
         k += 1
+        if 2 * active <= lanes and lanes > 8:
+            return k, active
 
 
 @jit
-def joint_maximum(solver, n_iter, tol, n_starts, wide, y, wo, wc, wl, n_out, m, lanes):
+def joint_maximum(solver, n_iter, tol, n_starts, wide, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes):
     """max of f over |x| <= beta in every lane: wl[BEST_F], its point wc[BEST_X] and its gap wl[BEST_GAP].
 
     From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
     ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
-    wide ellipsoid in several per cent of the cases.
+    wide ellipsoid in several per cent of the cases.  Expects p at the centre in wo[P], :func:`centre_widths` done and
+    max V in wl[PEAK].  The second workspace takes the lanes that still move when most have come to rest.
     """
-    softmax_lanes(wo, Z0, n_out, lanes, wl)
-    centre_widths(y, wo, wc, wl, n_out, m, lanes)
     any_wide = False
     for lane in range(lanes):
-        wl[STEPS, lane] = 0.0
-        wl[LAST, lane] = -1.0
-        wl[BEST_F, lane] = -math.inf
-        wl[BEST_GAP, lane] = 0.0
-        wl[REACH, lane] = wl[BETA, lane]
-        any_wide = any_wide or wl[HALF, lane] > wide
+        wl[STEPS + lane] = 0.0
+        wl[LAST + lane] = -1.0
+        wl[BEST_F + lane] = -math.inf
+        wl[BEST_GAP + lane] = 0.0
+        wl[REACH + lane] = wl[BETA + lane]
+        any_wide = any_wide or wl[HALF + lane] > wide
     for start in range(1 + (min(n_starts, n_out) if any_wide else 0)):
         for lane in range(lanes):
             push = 0.0
             pick = 0
             if start > 0:
-                wl[REACH, lane] = wl[BETA, lane] if wl[HALF, lane] > wide else 0.0  # 0: nothing more to do here
-                pick = _next_best(wo, n_out, lane, int(wl[LAST, lane]))
-                wl[LAST, lane] = pick
-                length = wo[WIDTH, pick, lane]
-                push = wl[REACH, lane] * wl[BETA, lane] / length if length > 0.0 else 0.0
+                # nothing more to do where the ellipsoid is narrow or the best value is reached already
+                settled = wl[HALF + lane] <= wide or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
+                wl[REACH + lane] = 0.0 if settled else wl[BETA + lane]
+                pick = _next_best(v, n_out, lane, int(wl[LAST + lane]))
+                wl[LAST + lane] = pick
+                length = wo[pick, WIDTH + lane]
+                push = wl[REACH + lane] * wl[BETA + lane] / length if length > 0.0 else 0.0
             for k in range(m):
-                wc[XT, k, lane] = push * (y[pick * m + k, lane] - wc[MEAN, k, lane])
-        climb(solver, n_iter, tol, y, wo, wc, wl, n_out, m, lanes, start == 0)
-        for lane in range(lanes):
-            if wl[F, lane] > wl[BEST_F, lane]:
-                wl[BEST_F, lane] = wl[F, lane]
-                wl[BEST_GAP, lane] = wl[GAP, lane]
-                for k in range(m):
-                    wc[BEST_X, k, lane] = wc[X, k, lane]
+                wc[k, XT + lane] = push * (y[pick * m + k, lane] - wc[k, MEAN + lane])
+            wl[SIGMA + lane] = 0.0
+            wl[GAP + lane] = math.inf if start == 0 or wl[REACH + lane] > 0.0 else 0.0
+            wl[F + lane] = -math.inf
+            wl[NORM + lane] = 0.0
+            wl[ORIGIN + lane] = lane
+        moved, count, steps, second = lanes, lanes, 0, False
+        while count > 0:
+            if not second:
+                steps, count = climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, moved, start == 0, steps)
+                commit(wc, wl, wc, wl, m, moved, tol, count == 0)
+                move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, moved if count > 0 else 0, tol)
+            else:
+                steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, start == 0, steps)
+                commit(wc2, wl2, wc, wl, m, moved, tol, count == 0)
+                move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved if count > 0 else 0, tol)
+            moved, second = count, True
 
 
 @jit
-def _next_best(wo, n_out, lane, last):
+def commit(from_wc, from_wl, wc, wl, m, lanes, tol, everything):
+    """Keep the better result of lanes that came to rest (or of all of them)."""
+    for lane in range(lanes):
+        if everything or from_wl[GAP + lane] <= tol * from_wl[SCALE + lane]:
+            to = int(from_wl[ORIGIN + lane])
+            if from_wl[F + lane] > wl[BEST_F + to]:
+                wl[BEST_F + to] = from_wl[F + lane]
+                wl[BEST_GAP + to] = from_wl[GAP + lane]
+                for k in range(m):
+                    wc[k, BEST_X + to] = from_wc[k, X + lane]
+            wl[STEPS + to] = max(wl[STEPS + to], from_wl[STEPS + lane])
+
+
+@jit
+def move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, tol):
+    """Copy what the next steps need of the lanes still moving to the front of the second workspace (maybe the same)."""
+    to = 0
+    for lane in range(lanes):
+        if wl[GAP + lane] > tol * wl[SCALE + lane]:
+            for row in range(n_out * m):
+                y2[row, to] = y[row, lane]
+            for i in range(n_out):
+                wo2[i, Z0 + to] = wo[i, Z0 + lane]
+                v2[i, to] = v[i, lane]
+            for k in range(m):
+                wc2[k, X + to] = wc[k, X + lane]
+                wc2[k, G + to] = wc[k, G + lane]
+                wc2[k, XT + to] = wc[k, XT + lane]
+            for name in (SCALE, REACH, F, GAP, NORM, SIGMA, STEPS, ORIGIN):
+                wl2[name + to] = wl[name + lane]
+            to += 1
+
+
+@jit
+def _next_best(v, n_out, lane, last):
     """The outcome that follows ``last`` in decreasing value (ties by index)."""
     pick = -1
     for i in range(n_out):
-        after = last < 0 or wo[V, i, lane] < wo[V, last, lane] or (wo[V, i, lane] == wo[V, last, lane] and i > last)
-        if after and (pick < 0 or wo[V, i, lane] > wo[V, pick, lane]):
+        value = v[i, lane]
+        previous = v[max(last, 0), lane]
+        after = last < 0 or value < previous or (value == previous and i > last)
+        if after and (pick < 0 or value > v[pick, lane]):
             pick = i
     return pick if pick >= 0 else last
 
 
 @jit
-def variance_bound(y, wo, wc, wl, values, out, n_out, m, lanes):
+def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     """f0 + beta |g0| + span(V) beta^2 min(max|y_i|^2, max|y_i - ybar|^2) / 2, at most max V.
 
     The variance-aware bound of algorithms section 1 (certain): the first term is the gradient at the centre, the
     second bounds half the second derivative, |f''| <= span(V) Var(Yx), and Var(Yx) <= max ((y_i - c).x)^2 for any c.
+    Expects p at the centre in wo[P] and :func:`centre_widths` done; leaves max V in wl[PEAK].
     """
-    value_gradient(y, wo, wc, wl, values, out, n_out, m, lanes)
-    centre_widths(y, wo, wc, wl, n_out, m, lanes)
+    centre_weights(v, wo, wl, n_out, lanes)
+    gradient(y, wo, wc, n_out, m, lanes)
     largest_norm(y, wl, n_out, m, lanes)
     for lane in range(lanes):
-        wl[NORM, lane] = 0.0
-        wl[TOP, lane] = wo[values, 0, lane]
-        wl[TOTAL, lane] = wo[values, 0, lane]
+        wl[NORM + lane] = 0.0
+        wl[PEAK + lane] = v[0, lane]
+        wl[TOTAL + lane] = v[0, lane]
     for k in range(m):
         for lane in range(lanes):
-            wl[NORM, lane] += wc[GT, k, lane] * wc[GT, k, lane]
+            wl[NORM + lane] += wc[k, GT + lane] * wc[k, GT + lane]
     for i in range(1, n_out):
         for lane in range(lanes):
-            wl[TOP, lane] = max(wl[TOP, lane], wo[values, i, lane])
-            wl[TOTAL, lane] = min(wl[TOTAL, lane], wo[values, i, lane])
+            wl[PEAK + lane] = max(wl[PEAK + lane], v[i, lane])
+            wl[TOTAL + lane] = min(wl[TOTAL + lane], v[i, lane])
     for lane in range(lanes):
-        beta = wl[BETA, lane]
-        curve = min(wl[INNER, lane] * beta * beta, wl[HALF, lane] * wl[HALF, lane])
-        bound = wl[out, lane] + beta * math.sqrt(wl[NORM, lane]) + 0.5 * (wl[TOP, lane] - wl[TOTAL, lane]) * curve
-        wl[out, lane] = min(bound, wl[TOP, lane])
+        beta = wl[BETA + lane]
+        curve = min(wl[INNER + lane] * beta * beta, wl[HALF + lane] * wl[HALF + lane])
+        rise = beta * math.sqrt(wl[NORM + lane]) + 0.5 * (wl[PEAK + lane] - wl[TOTAL + lane]) * curve
+        out[lane] = min(wl[FT + lane] + rise, wl[PEAK + lane])
 
 
 @jit
-def box_bound(wo, wl, values, out, n_out, lanes):
-    """max of the expected value when logit i may move by b_i on its own: an upper bound, solved exactly.
+def box_bound(v, wo, wl, n_out, lanes):
+    """wl[FT] = max of the expected value when logit i may move by b_i on its own: an upper bound, solved exactly.
 
     The maximiser raises the logits with V_i > t and lowers the others, where t is the optimal value; iterating
-    t <- value (Dinkelbach) reaches it from below in at most U + 1 rounds.
+    t <- value (Dinkelbach) reaches it from below, from the value at the centre in wl[FT], in at most U + 1 rounds.
     """
     for lane in range(lanes):
-        wl[TOP, lane] = wo[Z0, 0, lane] + wo[WIDTH, 0, lane]
-        wl[out, lane] = -math.inf
+        wl[TOP + lane] = wo[0, Z0 + lane] + wo[0, WIDTH + lane]
     for i in range(1, n_out):
         for lane in range(lanes):
-            wl[TOP, lane] = max(wl[TOP, lane], wo[Z0, i, lane] + wo[WIDTH, i, lane])
+            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z0 + lane] + wo[i, WIDTH + lane])
     for i in range(n_out):
         for lane in range(lanes):
-            wo[Z, i, lane] = exp(wo[Z0, i, lane] + wo[WIDTH, i, lane] - wl[TOP, lane])
-            wo[Q, i, lane] = exp(wo[Z0, i, lane] - wo[WIDTH, i, lane] - wl[TOP, lane])
-    changed = True
+            wo[i, Z + lane] = exp(wo[i, Z0 + lane] + wo[i, WIDTH + lane] - wl[TOP + lane])
+            wo[i, Q + lane] = exp(wo[i, Z0 + lane] - wo[i, WIDTH + lane] - wl[TOP + lane])
+    changed = 1
     rounds = 0
-    while changed and rounds < n_out + 2:
-        changed = False
+    while changed > 0 and rounds < n_out + 2:
+        changed = 0
         rounds += 1
         for lane in range(lanes):
-            wl[TOTAL, lane] = 0.0
-            wl[INNER, lane] = 0.0
+            wl[TOTAL + lane] = 0.0
+            wl[INNER + lane] = 0.0
         for i in range(n_out):
             for lane in range(lanes):
-                weight = wo[Z, i, lane] if wo[values, i, lane] > wl[out, lane] else wo[Q, i, lane]
-                wl[TOTAL, lane] += weight
-                wl[INNER, lane] += weight * wo[values, i, lane]
+                weight = wo[i, Z + lane] if v[i, lane] > wl[FT + lane] else wo[i, Q + lane]
+                wl[TOTAL + lane] += weight
+                wl[INNER + lane] += weight * v[i, lane]
         for lane in range(lanes):
-            t = wl[INNER, lane] / wl[TOTAL, lane]
-            changed = changed or t > wl[out, lane] + 1e-15 * abs(t)
-            wl[out, lane] = max(t, wl[out, lane])
+            t = wl[INNER + lane] / wl[TOTAL + lane]
+            changed += 1 if t > wl[FT + lane] + 1e-15 * abs(t) else 0
+            wl[FT + lane] = max(t, wl[FT + lane])
     for lane in range(lanes):
-        wl[out, lane] += 1e-14 * abs(wl[out, lane])  # rounding must not make it less than the maximum
+        wl[FT + lane] += 1e-14 * abs(wl[FT + lane])  # rounding must not make it less than the maximum
 
 
 @jit
-def upper_bound(y, wo, wc, wl, values, out, n_out, m, lanes):
-    """wl[out] = the smaller of the box relaxation and the variance-aware bound."""
-    softmax_lanes(wo, Z0, n_out, lanes, wl)
-    variance_bound(y, wo, wc, wl, values, out, n_out, m, lanes)
-    box_bound(wo, wl, values, FT, n_out, lanes)
+def upper_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
+    """out = the smaller of the box relaxation and the variance-aware bound (expects what that one does)."""
+    variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes)
+    box_bound(v, wo, wl, n_out, lanes)
     for lane in range(lanes):
-        wl[out, lane] = min(wl[out, lane], wl[FT, lane])
+        out[lane] = min(out[lane], wl[FT + lane])
 
 
 @jit
-def second_order_bonus(y, wo, wc, wl, factor, constant, n_out, m, lanes):
-    """wl[VALUE] = p.V + F beta sum_i p_i |y_i - ybar| + c F beta^2 max|y_i|^2 (Li et al.: F = H, c = 5/2)."""
-    mean_value(wo, V, n_out, lanes, wl, VALUE)
-    centre_widths(y, wo, wc, wl, n_out, m, lanes)
+def second_order_bonus(y, v, wo, wl, out, factor, constant, n_out, m, lanes):
+    """out = p.V + F beta sum_i p_i |y_i - ybar| + c F beta^2 max|y_i|^2 (Li et al.: F = H, c = 5/2)."""
+    centre_value(v, wo, wl, n_out, lanes)
     largest_norm(y, wl, n_out, m, lanes)
     for lane in range(lanes):
-        wl[TOTAL, lane] = 0.0
+        wl[TOTAL + lane] = 0.0
     for i in range(n_out):
         for lane in range(lanes):
-            wl[TOTAL, lane] += wo[P, i, lane] * wo[WIDTH, i, lane]
+            wl[TOTAL + lane] += wo[i, P + lane] * wo[i, WIDTH + lane]
     for lane in range(lanes):
-        second = constant * wl[BETA, lane] * wl[BETA, lane] * wl[INNER, lane]
-        wl[VALUE, lane] += factor * (wl[TOTAL, lane] + second)
+        second = constant * wl[BETA + lane] * wl[BETA + lane] * wl[INNER + lane]
+        out[lane] = wl[FT + lane] + factor * (wl[TOTAL + lane] + second)

@@ -25,24 +25,22 @@ from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
 from livarot.planning.batches import plan_batches
+from livarot.core.lanes import LANES
 from livarot.planning.lanes import (
     BEST_F,
     BEST_GAP,
     BETA,
-    LANES,
+    COL,
+    FT,
+    OUT,
+    PROBLEM,
     SCALE,
-    UPPER,
-    V_UP,
-    VALUE,
     Z0,
-    V,
-    column_workspace,
+    centre_probabilities,
+    centre_value,
+    centre_widths,
     joint_maximum,
-    lane_workspace,
-    mean_value,
-    outcome_workspace,
     second_order_bonus,
-    softmax_lanes,
     two_outcomes,
     upper_bound,
     variance_bound,
@@ -60,7 +58,6 @@ from livarot.planning.rules import (
 
 TIE = 1e-9
 _DEFAULT = JointMaximum()
-STRADDLE = 32  # groups smaller than this share a batch with other replicas
 
 
 def optimistic_plan(
@@ -124,6 +121,8 @@ def backward(
     gains = reward.reshape((horizon, n_states * n_actions))
     stage_list, plain_start, plain = batches.stage_list, batches.plain_start, batches.plain
     group_start, groups, order = batches.group_start, batches.groups, batches.order
+    features, feature_start = batches.features, batches.feature_start
+    pack_offset, pack_next = batches.offset, batches.next_state
     row_start, next_state, offset, pair_block = graph.row_start, graph.next_state, graph.offset, graph.pair_block
     feats, feat_start, cols, col_start = graph.feat, graph.feat_start, graph.cols, graph.col_start
     block_start, coords, gram_start = graph.block_start, graph.block_coords, graph.gram_start
@@ -131,10 +130,13 @@ def backward(
     for group in range(len(groups)):
         most_out = max(most_out, groups[group, 2])
         most_cols = max(most_cols, groups[group, 3])
-    wo, wc, wl = outcome_workspace(most_out), column_workspace(most_cols), lane_workspace()
-    phi = np.empty((most_out * most_cols, LANES))
-    y = np.empty((most_out * most_cols, LANES))
+    wo, wc, wl = np.zeros((most_out, OUT)), np.zeros((most_cols, COL)), np.zeros(PROBLEM)
+    wo2, wc2, wl2 = np.zeros((most_out, OUT)), np.zeros((most_cols, COL)), np.zeros(PROBLEM)
+    v, v_up, v2 = np.zeros((most_out, LANES)), np.zeros((most_out, LANES)), np.zeros((most_out, LANES))
+    loose, y = np.empty((most_out * most_cols, LANES)), np.empty((most_out * most_cols, LANES))
+    y2 = np.empty((most_out * most_cols, LANES))
     w = np.empty((most_cols * most_cols, LANES))
+    best, box = np.zeros(LANES), np.zeros(LANES)
     sub = np.empty((most_cols, most_cols))
     owner, target = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
     spread = np.zeros(replicas)
@@ -152,7 +154,7 @@ def backward(
                     value if which == 0 else upper, reward, q if which == 0 else q_up,
                 )  # fmt: skip
         for group in range(group_start[stage_list[h]], group_start[stage_list[h] + 1]):
-            begin, end, n_out, m = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
+            begin, end, n_out, m, pack = groups[group]
             if h == horizon - 1 and rule != SECOND_ORDER_BONUS:  # nothing follows: Q is the reward
                 for item in range(begin, end):
                     pair = order[item] - first_pair
@@ -166,43 +168,41 @@ def backward(
             done = 0
             while done < total:
                 lanes = min(LANES, total - done)
-                one = False
-                if members >= STRADDLE:  # one replica, many pairs
-                    r_first = done // members
+                if pack >= 0:  # one replica, many pairs, laid out beforehand
+                    r = done // members
+                    batch = done % members // LANES
                     lanes = min(lanes, members - done % members)
-                    one = groups[group, 4] == 1
+                    size = n_out * m * LANES
+                    first = feature_start[group] + batch * size
+                    phi = features[first : first + size].reshape((n_out * m, LANES))
+                    at = pack + batch * n_out * LANES
+                    block = pair_block[order[begin]]
                     for lane in range(lanes):
-                        pair = order[begin + (done + lane) % members]
-                        owner[lane] = r_first
-                        target[lane] = pair - first_pair
-                        wl[BETA, lane] = radius[r_first]
-                        wl[SCALE, lane] = spread[r_first]
-                        row, feat, col = row_start[pair], feat_start[pair], col_start[pair]
-                        block = pair_block[pair]
-                        base = block_start[block]
-                        for i in range(n_out):
-                            wo[Z0, i, lane] = offset[row + i]
-                            wo[V, i, lane] = value[r_first, h + 1, next_state[row + i]]
-                            if certify:
-                                wo[V_UP, i, lane] = upper[r_first, h + 1, next_state[row + i]]
+                        owner[lane] = r
+                        target[lane] = order[begin + batch * LANES + lane] - first_pair
+                        wl[BETA + lane] = radius[r]
+                        wl[SCALE + lane] = spread[r]
+                    for i in range(n_out):
+                        for lane in range(lanes):
+                            wo[i, Z0 + lane] = pack_offset[at + i * LANES + lane]
+                            v[i, lane] = value[r, h + 1, pack_next[at + i * LANES + lane]]
+                        if certify:
+                            for lane in range(lanes):
+                                v_up[i, lane] = upper[r, h + 1, pack_next[at + i * LANES + lane]]
                         for j in range(m):
-                            weight = theta[r_first, k_param, coords[base + cols[col + j]]]
-                            for i in range(n_out):
-                                entry = feats[feat + i * m + j]
-                                phi[i * m + j, lane] = entry
-                                wo[Z0, i, lane] += entry * weight
-                        if not one and rule != PLUG_IN:
-                            own_whitener(
-                                cols, col, m, whiten, r_first, k_param,
-                                gram_start[block], block_start[block + 1] - base, w, sub, lane,
-                            )  # fmt: skip
+                            weight = theta[r, k_param, coords[block_start[block] + j]]
+                            row = i * m + j
+                            for lane in range(lanes):
+                                wo[i, Z0 + lane] += phi[row, lane] * weight
+                    if rule != PLUG_IN:
+                        whiten_shared(whiten[r, k_param], gram_start[block], phi, y, n_out, m, lanes)
                 else:  # pair after pair, all replicas of a pair side by side: its features are read once
                     lane = 0
                     while lane < lanes:
                         pair = order[begin + (done + lane) // replicas]
-                        r_first = (done + lane) % replicas
-                        last = min(lanes, lane + replicas - r_first)
-                        shift = r_first - lane
+                        r = (done + lane) % replicas
+                        last = min(lanes, lane + replicas - r)
+                        shift = r - lane
                         row, feat, col = row_start[pair], feat_start[pair], col_start[pair]
                         block = pair_block[pair]
                         base, at = block_start[block], gram_start[block]
@@ -210,22 +210,22 @@ def backward(
                         for into in range(lane, last):
                             owner[into] = into + shift
                             target[into] = pair - first_pair
-                            wl[BETA, into] = radius[into + shift]
-                            wl[SCALE, into] = spread[into + shift]
+                            wl[BETA + into] = radius[into + shift]
+                            wl[SCALE + into] = spread[into + shift]
                         for i in range(n_out):
                             follow = next_state[row + i]
                             for into in range(lane, last):
-                                wo[Z0, i, into] = offset[row + i]
-                                wo[V, i, into] = value[into + shift, h + 1, follow]
+                                wo[i, Z0 + into] = offset[row + i]
+                                v[i, into] = value[into + shift, h + 1, follow]
                             if certify:
                                 for into in range(lane, last):
-                                    wo[V_UP, i, into] = upper[into + shift, h + 1, follow]
+                                    v_up[i, into] = upper[into + shift, h + 1, follow]
                             for j in range(m):
                                 entry = feats[feat + i * m + j]
                                 coordinate = coords[base + cols[col + j]]
                                 for into in range(lane, last):
-                                    phi[i * m + j, into] = entry
-                                    wo[Z0, i, into] += entry * theta[into + shift, k_param, coordinate]
+                                    loose[i * m + j, into] = entry
+                                    wo[i, Z0 + into] += entry * theta[into + shift, k_param, coordinate]
                         if rule != PLUG_IN and m == size:
                             for i in range(m):
                                 for j in range(i + 1):
@@ -235,41 +235,44 @@ def backward(
                             for into in range(lane, last):
                                 own_whitener(cols, col, m, whiten, into + shift, k_param, at, size, w, sub, into)
                         lane = last
-                if one and rule != PLUG_IN:
-                    at = gram_start[pair_block[order[begin]]]
-                    whiten_shared(whiten[done // members, k_param], at, phi, y, n_out, m, lanes)
-                elif rule != PLUG_IN:
-                    whiten_each(w, phi, y, n_out, m, lanes)
+                    if rule != PLUG_IN:
+                        whiten_each(w, loose, y, n_out, m, lanes)
                 if rule == JOINT_MAXIMUM and n_out == 2:
-                    for which in range(2 if certify else 1):
-                        two_outcomes(y, wo, wl, V if which == 0 else V_UP, VALUE if which == 0 else UPPER, m, lanes)
-                elif rule == JOINT_MAXIMUM:
-                    joint_maximum(
-                        code.solver, code.n_iter, code.tol, code.n_starts, code.wide, y, wo, wc, wl, n_out, m, lanes
-                    )
-                    for lane in range(lanes):
-                        wl[VALUE, lane] = wl[BEST_F, lane]
-                        if wl[SCALE, lane] > 0.0:
-                            relative = wl[BEST_GAP, lane] / wl[SCALE, lane]
-                            report[2, owner[lane]] = max(report[2, owner[lane]], relative)
-                    upper_bound(y, wo, wc, wl, V_UP, UPPER, n_out, m, lanes)
+                    two_outcomes(y, v, wo, wl, best, m, lanes)
+                    if certify:
+                        two_outcomes(y, v_up, wo, wl, box, m, lanes)
                 else:
-                    softmax_lanes(wo, Z0, n_out, lanes, wl)
-                    if rule == VARIANCE_BONUS:
-                        variance_bound(y, wo, wc, wl, V, VALUE, n_out, m, lanes)
-                    elif rule == SECOND_ORDER_BONUS:
-                        second_order_bonus(y, wo, wc, wl, clip, code.constant, n_out, m, lanes)
+                    centre_probabilities(wo, wl, n_out, lanes)
+                    if rule == PLUG_IN:
+                        centre_value(v, wo, wl, n_out, lanes)
+                        for lane in range(lanes):
+                            best[lane] = wl[FT + lane]
                     else:
-                        mean_value(wo, V, n_out, lanes, wl, VALUE)
+                        centre_widths(y, wo, wc, wl, n_out, m, lanes)
+                    if rule == JOINT_MAXIMUM:
+                        upper_bound(y, v_up, wo, wc, wl, box, n_out, m, lanes)
+                        joint_maximum(
+                            code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
+                            y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes,
+                        )  # fmt: skip
+                        for lane in range(lanes):
+                            best[lane] = wl[BEST_F + lane]
+                            if wl[SCALE + lane] > 0.0:
+                                relative = wl[BEST_GAP + lane] / wl[SCALE + lane]
+                                report[2, owner[lane]] = max(report[2, owner[lane]], relative)
+                    elif rule == VARIANCE_BONUS:
+                        variance_bound(y, v, wo, wc, wl, best, n_out, m, lanes)
+                    elif rule == SECOND_ORDER_BONUS:
+                        second_order_bonus(y, v, wo, wl, best, clip, code.constant, n_out, m, lanes)
                 for lane in range(lanes):
                     pair = target[lane]
                     gain = gains[h, pair]
-                    hope = gain + wl[VALUE, lane]
+                    hope = gain + best[lane]
                     if rule == SECOND_ORDER_BONUS:
                         hope = min(max(hope, 0.0), clip)
                     q[owner[lane], pair] = hope
                     if certify:
-                        q_up[owner[lane], pair] = gain + wl[UPPER, lane]
+                        q_up[owner[lane], pair] = gain + box[lane]
                 done += lanes
         greedy(node_start[h], node_start[h + 1], node_state, q, n_actions, h, value, policy)
         if certify:

@@ -1,0 +1,90 @@
+"""The commands.  Only typer is imported here; a command imports what it needs when it runs.
+
+Exit codes: 0 done, 2 refused (one line on standard error), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+REFUSED, INTERRUPTED = 2, 130
+RESULTS = Path("results/reproduce")
+
+app = typer.Typer(
+    name="livarot",
+    help="Reinforcement learning with multinomial logistic transition models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    agents = "agents"
+    envs = "envs"
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Our errors and Ctrl-C end a command with one line; anything else is a defect, with its traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("livarot: interrupted, nothing half-written is left", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except ValueError as error:
+        from livarot.errors import LivarotError
+
+        if not isinstance(error, LivarotError):
+            raise
+        typer.echo(f"livarot: {error}", err=True)
+        raise typer.Exit(REFUSED) from None
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[bool, typer.Option("--quick", help="8 seeds and H = 5, 10, 20 only.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = RESULTS,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds (40, or 8 with --quick).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+) -> None:
+    """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
+    with one_line_errors():
+        from livarot.cli.reproduce import command
+
+        command(quick=quick, out=out, n_seeds=seeds, workers=_processors() if workers is None else workers)
+
+
+@app.command("list")
+def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """The registered agents or environments, by name."""
+    with one_line_errors():
+        from livarot import agents, envs
+
+        registry = agents.registry if kind is Kind.agents else envs.registry
+        width = max(map(len, registry))
+        for name in registry:
+            typer.echo(f"{name:{width}}  {registry.summary(name)}")
+
+
+@app.command()
+def version() -> None:
+    """The version of livarot."""
+    from livarot import __version__
+
+    typer.echo(f"livarot {__version__}")
+
+
+def _processors() -> int:
+    """Processors this process may use."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1

@@ -1,0 +1,80 @@
+"""``livarot reproduce``: run, show progress, print the table and the finding, write the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from livarot.experiments import reproduce as experiment
+from livarot.report import reproduction as report
+
+
+def command(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> None:
+    """See ``livarot reproduce --help``."""
+    if n_seeds is None:
+        n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
+    horizons = experiment.QUICK_HORIZONS if quick else experiment.HORIZONS
+    report.check_folder(out)
+    with progress_shown(Console(stderr=True)) as progress:
+        result = experiment.reproduce(n_seeds=n_seeds, horizons=horizons, workers=workers, progress=progress)
+    written = report.write_files(result, out)
+    console = Console()
+    for title, lines in report.rows(result).items():
+        console.print(rich_table(title, lines, "±" if "utf" in console.encoding.lower() else "+-"))
+    for line in (*report.text(result).splitlines(), "", f"{len(written)} files in {out}"):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_shown(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line for every tenth elsewhere."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("compiling (once)", total=None)
+
+        def show(done: int, total: int) -> None:
+            if done:
+                bar.update(task, description="running", completed=done, total=total)
+
+        yield show
+
+
+def _lines(console: Console) -> Callable[[int, int], None]:
+    last = -1
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        tenth = 10 * done // total
+        if tenth > last:
+            last = tenth
+            what = (
+                "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} episodes"
+            )
+            console.print(f"reproduce: {what}", highlight=False, soft_wrap=True)
+
+    return show
+
+
+def rich_table(title: str, lines: list[list[str]], sign: str) -> Table:
+    """Mean ± sd over seeds of Regret_T / H^1.5, and the share of locked-in seeds."""
+    table = Table(title=f"Regret / H^1.5, {title}", title_justify="left", pad_edge=False)
+    table.add_column("regret")
+    table.add_column("H", justify="right")
+    for contender in experiment.CONTENDERS:
+        table.add_column(contender.label, justify="right")
+    for line, following in zip(lines, [*lines[1:], [""]], strict=True):
+        table.add_row(*(cell.replace("±", sign) for cell in line), end_section=following[0] != line[0])
+    return table

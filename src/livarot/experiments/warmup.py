@@ -1,0 +1,99 @@
+"""Compile every kernel once, on tiny problems, so that later processes load them from numba's cache.
+
+Machine code depends on the types of the arguments and not on their sizes: a chain of three stages compiles what a
+model with a million states uses.  ``python -m livarot.experiments.warmup`` is the last step of ``make setup``; the
+cache is the folder ``NUMBA_CACHE_DIR``, or the package's own ``__pycache__`` folders.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from livarot.agents import (
+    UCRLMNLOL,
+    CertaintyEquivalent,
+    LiteralExploration,
+    Livarot,
+    Oracle,
+    StateAwareExploration,
+    Uniform,
+)
+from livarot.core.ellipsoid import Ellipsoid
+from livarot.core.problem import MNLMDP
+from livarot.envs import hard_chain, river_swim
+from livarot.experiments.run import run
+from livarot.planning.backward import evaluate, solve
+from livarot.planning.inner import inner_max
+from livarot.planning.rules import FrankWolfe, JointMaximum, VarianceBonus
+from livarot.simulation.rollout import simulate
+
+logger = logging.getLogger(__name__)
+SEEDS = (0, 1)
+
+
+def warmup() -> None:
+    """Compile, or load from the cache, everything that planning, learning and judging call."""
+    parts: dict[str, Callable[[], None]] = {
+        "exact planning and simulation": _planning,
+        "the inner maximum and projections": _ellipsoids,
+        "learning with two outcomes": lambda: _learning(hard_chain(3)),
+        "learning with ragged reachable sets": lambda: _learning(river_swim(4, 3)),
+        "one parameter for all stages": lambda: _learning(river_swim(4, 3, shared_parameter=True)),
+        "exploration": _exploration,
+    }
+    for number, (name, part) in enumerate(parts.items(), 1):
+        begin = time.perf_counter()
+        part()
+        logger.info("warm-up %d of %d: %s, %.1f s", number, len(parts), name, time.perf_counter() - begin)
+
+
+def _planning() -> None:
+    mdp = river_swim(4, 3)
+    policy = solve(mdp).policy
+    mixed = np.full((*policy.shape, mdp.problem.n_actions), 1.0 / mdp.problem.n_actions)
+    for table in (policy, mixed):
+        evaluate(mdp, table)
+        simulate(mdp, table, 2)
+
+
+def _ellipsoids() -> None:
+    ellipsoid = Ellipsoid([0.1, 0.0], [[2.0, 0.5], [0.5, 1.0]], 1.0)
+    ellipsoid.support([1.0, 0.0])
+    ellipsoid.project([3.0, 4.0], np.eye(2))
+    features = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    for n_outcomes in (2, 3):
+        inner_max(features[:n_outcomes], [1.0, 0.5, 0.0][:n_outcomes], ellipsoid)
+    inner_max(features, [1.0, 0.5, 0.0], ellipsoid, solver=FrankWolfe(n_iter=2))
+
+
+def _learning(mdp: MNLMDP) -> None:
+    agents = (
+        Livarot(),
+        Livarot(rule=JointMaximum(FrankWolfe(n_iter=2))),
+        Livarot(rule=VarianceBonus()),
+        UCRLMNLOL(),
+        CertaintyEquivalent(),
+        Uniform(),
+        Oracle(solve(mdp).policy),
+    )
+    for agent in agents:
+        run(mdp, agent, 3, seed=SEEDS)
+
+
+def _exploration() -> None:
+    mdp = hard_chain(3)
+    for routine in (LiteralExploration(), StateAwareExploration()):
+        for keep in (False, True):
+            agent = Livarot(n_explore=2, exploration=routine, start_at_mle=keep, warm_start=keep)
+            run(mdp, agent, 4, seed=SEEDS)
+    tight = Livarot(n_explore=2, kappa=1.0, step_size=1e3, reg=1e-3)  # so that projections have work to do
+    run(mdp, tight, 20, seed=SEEDS)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    warmup()

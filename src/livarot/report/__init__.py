@@ -1,0 +1,1 @@
+"""Figures and files made from results."""

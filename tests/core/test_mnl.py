@@ -1,0 +1,200 @@
+"""One multinomial-logistic choice: against fifty digits, finite differences and the slow twins."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from livarot.core import mnl
+from tests import reference as ref
+from tests.models import five_point
+from tests.reference_agents import random_row
+
+QUIET = settings(max_examples=60, deadline=None, derandomize=True)
+LOGITS = hnp.arrays(
+    np.float64, st.integers(1, 8), elements=st.floats(-1e4, 1e4, allow_nan=False, allow_subnormal=False)
+)
+
+
+def exact_log_p(z):
+    """log softmax in 60 digits; log1p of all but the largest term, so that p near 1 is exact as well."""
+    with mpmath.workdps(60):
+        order = np.argsort(-z, kind="stable")
+        top = mpmath.mpf(float(z[order[0]]))
+        tail = mpmath.log1p(mpmath.fsum(mpmath.exp(mpmath.mpf(float(z[i])) - top) for i in order[1:]))
+        return [float((mpmath.mpf(float(x)) - top) - tail) for x in z]
+
+
+# ---------------------------------------------------------------- the exponential
+def test_exp_kernel_is_within_a_few_units_in_the_last_place():
+    rng = np.random.default_rng(1)
+    points = np.concatenate(
+        (
+            rng.uniform(-700, 0, 3000),
+            -(10.0 ** rng.uniform(-18, 2.8, 1000)),
+            np.arange(-1010, 1) * math.log(2) * 0.69,
+            (np.arange(-1009, 1) - 0.5) * math.log(2),  # where the reduction changes its integer
+            [0.0, -0.0, -700.0],
+        )
+    )
+    points = points[points >= -700]
+    worst = 0.0
+    with mpmath.workdps(40):
+        for x in points:
+            exact = mpmath.exp(mpmath.mpf(float(x)))
+            worst = max(worst, float(abs((mpmath.mpf(float(mnl.exp(float(x)))) - exact) / exact)))
+    assert worst <= 1e-15
+    assert mnl.exp(0.0) == 1.0
+
+
+def test_exp_kernel_below_its_range_is_tiny_but_positive():
+    assert mnl.exp(-700.0) == mnl.exp(-1e4) == mnl.exp(-math.inf)
+    assert 0 < mnl.exp(-1e308) < 1e-303
+
+
+# ---------------------------------------------------------------- probabilities
+@QUIET
+@given(LOGITS)
+def test_log_probabilities_against_sixty_digits(z):
+    np.testing.assert_allclose(mnl.log_softmax(z), exact_log_p(z), rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 30.0, 1e3, 1e4])
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_log_probabilities_of_random_logits(scale, n):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        z = scale * rng.normal(size=n)
+        np.testing.assert_allclose(mnl.log_softmax(z), exact_log_p(z), rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("gap", [1.0, 10.0, 20.0, 36.0, 40.0, 700.0])
+def test_log_probability_of_the_almost_certain_outcome(gap):
+    """-log p = log(1 + e^-gap) = e^-gap (1 - ..): not lost in 1 + e^-gap."""
+    assert mnl.log_softmax([gap, 0.0])[0] == pytest.approx(-math.log1p(math.exp(-gap)), rel=1e-12, abs=0)
+    assert mnl.loss([gap], [[1.0], [0.0]], 0) == pytest.approx(math.log1p(math.exp(-gap)), rel=1e-12, abs=0)
+
+
+@QUIET
+@given(LOGITS)
+def test_probabilities_are_a_distribution(z):
+    p = mnl.softmax(z)
+    assert abs(math.fsum(p) - 1.0) <= 1e-12
+    assert np.all(p >= 0)
+    shifted = mnl.softmax(z + 3.25)
+    np.testing.assert_allclose(shifted, p, rtol=1e-10, atol=1e-300)  # rounding of z + 3.25 at 1e4
+    order = np.argsort(z, kind="stable")
+    assert np.all(np.diff(p[order]) >= 0)
+
+
+@QUIET
+@given(LOGITS)
+def test_compiled_probabilities_are_the_same(z):
+    p = np.empty(len(z))
+    mnl.choice_probabilities(z, 0, len(z), np.empty(0), 0, 0, np.empty(0), p)
+    assert abs(math.fsum(p) - 1.0) <= 1e-12
+    np.testing.assert_allclose(p, mnl.softmax(z), rtol=5e-15, atol=1e-303)
+
+
+def test_probabilities_against_the_twin_along_axes():
+    rng = np.random.default_rng(4)
+    rows = [random_row(rng, 3, 5) for _ in range(6)]
+    theta = 3 * rng.normal(size=3)
+    z = np.array([row[2] + row[1] @ theta for row in rows])
+    for i, row in enumerate(rows):
+        exact = ref.softmax(row, theta)
+        np.testing.assert_allclose(mnl.softmax(z)[i], exact, rtol=1e-13)
+        np.testing.assert_allclose(mnl.log_softmax(z)[i], np.log(exact), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- derivatives
+SIZES = [(1, 1), (1, 2), (2, 2), (3, 5), (6, 4), (8, 8)]
+
+
+@pytest.mark.parametrize(("d", "n"), SIZES)
+def test_against_the_twins(d, n):
+    rng = np.random.default_rng(10 * d + n)
+    for scale in (0.1, 1.0, 30.0, 1e4):
+        row, theta, values = random_row(rng, d, n), scale * rng.normal(size=d), rng.random(n)
+        phi, offset = row[1], row[2]
+        y = int(rng.integers(n))
+        p = mnl.softmax(offset + phi @ theta)
+        assert mnl.loss(theta, phi, y, offset) == pytest.approx(ref.loss(row, theta, y), rel=1e-12, abs=1e-13)
+        np.testing.assert_allclose(
+            mnl.gradient(theta, phi, y, offset), ref.gradient(row, theta, y), rtol=1e-11, atol=1e-13
+        )
+        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13)
+        assert mnl.expectation(p, values) == pytest.approx(ref.expected_value(row, theta, values), rel=1e-12)
+        assert mnl.variance(p, values) == pytest.approx(ref.variance(row, theta, values), rel=1e-10, abs=1e-15)
+        plain = (row[0], phi, np.zeros(n))
+        np.testing.assert_allclose(
+            mnl.expectation_gradient(theta, phi, values), ref.value_gradient(plain, theta, values), atol=1e-13
+        )
+
+
+@pytest.mark.parametrize(("d", "n"), SIZES)
+def test_derivatives_against_a_five_point_stencil(d, n):
+    rng = np.random.default_rng(20 * d + n)
+    for _ in range(10):
+        row, theta, values = random_row(rng, d, n), 2 * rng.normal(size=d), rng.random(n)
+        phi, offset, y = row[1], row[2], int(rng.integers(n))
+        slope = five_point(lambda x, y=y, f=phi, o=offset: mnl.loss(x, f, y, o), theta)
+        np.testing.assert_allclose(mnl.gradient(theta, phi, y, offset), slope, atol=1e-10)
+        curvature = five_point(lambda x, y=y, f=phi, o=offset: mnl.gradient(x, f, y, o), theta)
+        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), curvature, atol=1e-10)
+        gain = five_point(lambda x, f=phi, v=values: mnl.expectation(mnl.softmax(f @ x), v), theta)
+        np.testing.assert_allclose(mnl.expectation_gradient(theta, phi, values), gain, atol=1e-10)
+
+
+@QUIET
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10**6), st.floats(0.0, 1e4))
+def test_hessian_is_symmetric_and_positive_semidefinite(d, n, seed, scale):
+    rng = np.random.default_rng(seed)
+    row, theta = random_row(rng, d, n), scale * rng.normal(size=d)
+    curvature = mnl.hessian(theta, row[1], row[2])
+    np.testing.assert_allclose(curvature, curvature.T, atol=1e-16)
+    assert np.linalg.eigvalsh((curvature + curvature.T) / 2)[0] >= -1e-15
+    assert np.linalg.matrix_rank(curvature, tol=1e-12) <= n - 1
+
+
+@QUIET
+@given(st.integers(1, 6), st.integers(2, 6), st.integers(0, 10**6), st.floats(0.0, 1e3))
+def test_second_derivative_of_the_expectation_is_bounded_by_the_variance_of_the_move(d, n, seed, scale):
+    """|f''| <= span(V) Var_p(phi . x) along x, the inequality behind the variance-aware bound."""
+    rng = np.random.default_rng(seed)
+    row, theta, values, x = random_row(rng, d, n), scale * rng.normal(size=d), rng.random(n), rng.normal(size=d)
+    phi = row[1]
+    assume(np.ptp(values) > 0)
+    p = mnl.softmax(phi @ theta)
+    moved = phi @ x - p @ (phi @ x)
+    second = p @ ((values - p @ values) * moved**2)
+    assert abs(second) <= np.ptp(values) * mnl.variance(p, phi @ x) + 1e-15
+
+
+def test_compiled_hessian_and_its_place_in_a_gram_matrix():
+    rng = np.random.default_rng(7)
+    row, theta = random_row(rng, 3, 4), rng.normal(size=3)
+    p, mean, part = np.empty(4), np.empty(3), np.zeros(9)
+    feat = row[1].reshape(-1)
+    mnl.choice_probabilities(row[2], 0, 4, feat, 0, 3, theta, p)
+    mnl.choice_hessian(feat, 0, 4, 3, p, mean, part)
+    exact = ref.hessian(row, theta)
+    np.testing.assert_allclose(np.tril(part.reshape(3, 3)), np.tril(exact), atol=1e-15)
+    np.testing.assert_allclose(mean, ref.softmax(row, theta) @ row[1], atol=1e-15)
+    cols, gram = np.array([0, 2, 3], dtype=np.int32), np.zeros(1 + 16)
+    mnl.add_columns(part, cols, 0, 3, 2.0, gram, 1, 4)
+    expected = np.zeros((4, 4))
+    expected[np.ix_(cols, cols)] = 2 * exact
+    np.testing.assert_allclose(gram[1:].reshape(4, 4), expected, atol=1e-15)
+    assert gram[0] == 0.0
+
+
+def test_single_outcome_carries_no_information():
+    assert mnl.softmax([1e4]).tolist() == [1.0]
+    assert mnl.loss([2.0], [[0.7]], 0) == 0.0
+    assert mnl.gradient([2.0], [[0.7]], 0).tolist() == [0.0]
+    assert mnl.hessian([2.0], [[0.7]]).tolist() == [[0.0]]
