@@ -9,6 +9,7 @@ SOURCE_HASH := $(shell $(PYTHON) -c 'import hashlib, pathlib; h = hashlib.sha256
 	if p.is_file() and "__pycache__" not in p.parts]; print(h.hexdigest()[:16])')
 NUMBA_CACHE := $(CURDIR)/.cache/numba-$(SOURCE_HASH)
 export NUMBA_CACHE_DIR := $(NUMBA_CACHE)
+WARM := $(NUMBA_CACHE)/.warm
 # One thread per test process: the tests are spread over processes already.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests src $(wildcard README.md)
 
@@ -16,19 +17,24 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests src 
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make setup      .venv with the locked dependencies and this package"
+	@echo "make setup      .venv with the locked dependencies and this package, kernels compiled"
 	@echo "make test       what must hold on each change: tests, doctests, the README's examples"
 	@echo "make test-all   the same and the slow and statistical tests"
 	@echo "make lint       ruff and mypy          make format     ruff's formatter and safe fixes"
 	@echo "make reproduce  the paper's experiment make bench      the benchmarks"
 	@echo "make lock       requirements.lock anew make clean      remove all that can be made again"
 
-setup: $(STAMP)
+setup: $(STAMP) $(WARM)
 
 $(STAMP): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# Every kernel is compiled once, here, so that no later process has to (nor two test processes at once).
+$(WARM): $(STAMP)
+	$(BIN)/python -m livarot.experiments.warmup
 	touch $@
 
 test: setup
@@ -37,12 +43,12 @@ test: setup
 test-all: setup
 	$(PYTEST)
 
-lint: setup
+lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 
-format: setup
+format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -92,7 +92,7 @@ def random_estimate(rng, problem, n_replicas=1, spread=0.5):
     theta *= rng.random((*shape, 1)) * problem.param_bound / np.maximum(lengths, 1e-300)
     root = rng.normal(size=(*shape, problem.dim, problem.dim))
     dense = root @ root.swapaxes(-1, -2) / problem.dim + 10.0 ** rng.uniform(-spread, spread) * np.eye(problem.dim)
-    packed = problem.rows.pack(dense)
+    packed = np.ascontiguousarray(problem.rows.pack(dense))
     return whitened(problem, theta, packed), problem.rows.unpack(packed)
 
 

@@ -79,9 +79,9 @@ def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> N
 @app.command()
 def version() -> None:
     """The version of livarot."""
-    from livarot import __version__
+    from importlib.metadata import version as installed
 
-    typer.echo(f"livarot {__version__}")
+    typer.echo(f"livarot {installed('livarot')}")
 
 
 def _processors() -> int:

@@ -14,14 +14,20 @@ from livarot.experiments import reproduce as experiment
 from livarot.report import reproduction as report
 
 
-def command(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> None:
+def command(
+    *, quick: bool, out: Path, n_seeds: int | None, workers: int, n_episodes: int = experiment.N_EPISODES
+) -> None:
     """See ``livarot reproduce --help``."""
     if n_seeds is None:
         n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
     horizons = experiment.QUICK_HORIZONS if quick else experiment.HORIZONS
     report.check_folder(out)
-    with progress_shown(Console(stderr=True)) as progress:
-        result = experiment.reproduce(n_seeds=n_seeds, horizons=horizons, workers=workers, progress=progress)
+    aside = Console(stderr=True)
+    with progress_shown(aside) as progress:
+        result = experiment.reproduce(
+            n_seeds=n_seeds, n_episodes=n_episodes, horizons=horizons, workers=workers, progress=progress
+        )
+    aside.print("reproduce: drawing the figures", highlight=False)
     written = report.write_files(result, out)
     console = Console()
     for title, lines in report.rows(result).items():

@@ -24,6 +24,7 @@ from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softma
 from livarot.core.linalg import packed_whitener, project_packed, quadratic
 from livarot.core.plan import Episodes, Estimate
 from livarot.core.problem import Problem
+from livarot.core.pool import fresh_copy
 from livarot.core.ragged import FloatArray
 
 SLACK = 1e-12
@@ -68,7 +69,7 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    new = Estimate(estimate.theta.copy(), estimate.gram.copy(), estimate.whiten.copy())
+    new = Estimate(*(fresh_copy(part) for part in estimate))
     _update(
         problem.rows.graph,
         problem.stage_table,

@@ -1,8 +1,8 @@
 """Compile every kernel once, on tiny problems, so that later processes load them from numba's cache.
 
-Machine code depends on the types of the arguments and not on their sizes: a chain of three stages compiles what a
-model with a million states uses.  ``python -m livarot.experiments.warmup`` is the last step of ``make setup``; the
-cache is the folder ``NUMBA_CACHE_DIR``, or the package's own ``__pycache__`` folders.
+Machine code depends on the types of the arguments and not on their sizes: a chain of three stages compiles
+what a model with a million states uses.  ``python -m livarot.experiments.warmup`` is the last step of
+``make setup``; the cache is the folder ``NUMBA_CACHE_DIR``, or the package's own ``__pycache__`` folders.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ def warmup() -> None:
 
 
 def _planning() -> None:
-    mdp = river_swim(4, 3)
-    policy = solve(mdp).policy
-    mixed = np.full((*policy.shape, mdp.problem.n_actions), 1.0 / mdp.problem.n_actions)
-    for table in (policy, mixed):
-        evaluate(mdp, table)
-        simulate(mdp, table, 2)
+    for horizon in (2, 3, 4):  # the layout in memory of the uniforms depends on the horizon
+        mdp = river_swim(4, horizon)
+        policy = solve(mdp).policy
+        mixed = np.full((*policy.shape, mdp.problem.n_actions), 1.0 / mdp.problem.n_actions)
+        for table in (policy, mixed):
+            evaluate(mdp, table)
+            simulate(mdp, table, 2)
 
 
 def _ellipsoids() -> None:

@@ -99,7 +99,7 @@ def inner_max(
         code = solver.code(JOINT_MAXIMUM)
         joint_maximum(
             code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1,
+            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1, True,
         )  # fmt: skip
         theta = ellipsoid.center + whiten.reshape(m, m).T @ wc[:, BEST_X]
         gap = float(wl[BEST_GAP] / spread) if spread > 0 else 0.0

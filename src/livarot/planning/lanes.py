@@ -36,8 +36,8 @@ X, G, XT, GT, MEAN, BEST_X, COL = (LANES * name for name in range(7))
 # per problem: radius, value range, then as the functions below say
 (
     BETA, SCALE, F, FT, GAP, BEST_F, BEST_GAP, TOP, TOTAL, INNER, NORM, SIGMA, HALF, REACH, LAST, STEPS, PEAK, ORIGIN,
-    PROBLEM,
-) = (LANES * name for name in range(19))  # fmt: skip
+    FINAL, PROBLEM,
+) = (LANES * name for name in range(20))  # fmt: skip
 
 
 def lane_workspaces(n_out: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -245,8 +245,8 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
     fourfold.  It stays inside the ball when the maximum is there.  Frank-Wolfe: x+ = x + gamma (beta g/|g| - x),
     gamma = 2/(k + 2); from a start that is not ``fresh`` k begins at 1, since gamma = 1 would forget it.
 
-    The gap beta |g| - g.x is the first-order (Frank-Wolfe) gap; a lane rests when gap <= tol * wl[SCALE].  Leaves wc[X],
-    wl[F] and wl[GAP], counts wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest,
+    The first-order (Frank-Wolfe) gap is beta |g| - g.x; a lane rests (wl[GAP] = 0, else infinite) when it is at most
+    tol * wl[SCALE].  wl[NORM] is the least sigma after a rejection.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest,
     so that the caller can move the others together.
     """
     while True:
@@ -267,12 +267,11 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                     wl[TOTAL + lane] += dx * dx
         ascent = k > 0 and solver == SHIFTED_POWER
         for lane in range(lanes):
-            resting = wl[GAP + lane] <= tol * wl[SCALE + lane]
+            resting = wl[GAP + lane] == 0.0
             lower = ascent and wl[FT + lane] < wl[F + lane] - 1e-15 * wl[SCALE + lane]
             take = not (resting or lower)
             bend = max(0.0, -wl[TOP + lane] / max(wl[TOTAL + lane], 1e-300))
-            more = max(4.0 * wl[SIGMA + lane], 1e-3 * wl[NORM + lane] / max(wl[REACH + lane], 1e-300))
-            wl[SIGMA + lane] = bend if take else more
+            wl[SIGMA + lane] = bend if take else max(4.0 * wl[SIGMA + lane], max(bend, wl[NORM + lane]))
             wl[F + lane] = wl[FT + lane] if take else wl[F + lane]
             wl[STEPS + lane] += 0.0 if resting else 1.0
             wl[INNER + lane] = 1.0 if take else 0.0
@@ -287,20 +286,24 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                 wc[j, G + lane] = gj
                 wl[TOP + lane] += gj * gj
                 wl[TOTAL + lane] += gj * xj
+        # beta |g| - g.x > t, decided without the root: the gap itself is needed at the end only
         active = 0
         for lane in range(lanes):
-            norm = math.sqrt(wl[TOP + lane])
-            gap = max(wl[REACH + lane] * norm - wl[TOTAL + lane], 0.0)
-            wl[NORM + lane] = norm
-            wl[GAP + lane] = gap
-            active += 1 if gap > tol * wl[SCALE + lane] else 0
+            allowed = tol * wl[SCALE + lane] + wl[TOTAL + lane]
+            moves = allowed < 0.0 or wl[REACH + lane] * wl[REACH + lane] * wl[TOP + lane] > allowed * allowed
+            wl[GAP + lane] = math.inf if moves else 0.0
+            active += 1 if moves else 0
+        if active == 0 or k == n_iter or (2 * active <= lanes and lanes > 1):
+            for lane in range(lanes):
+                gap = max(wl[REACH + lane] * math.sqrt(wl[TOP + lane]) - wl[TOTAL + lane], 0.0)
+                wl[FINAL + lane] = gap
         if active == 0 or k == n_iter:
             return k, 0
         # the next trial points: TOP * g + TOTAL * x
         if solver == FRANK_WOLFE:
             gamma = 2.0 / (k + 2.0 if fresh else k + 3.0)
             for lane in range(lanes):
-                wl[TOP + lane] = gamma * wl[REACH + lane] / max(wl[NORM + lane], 1e-300)
+                wl[TOP + lane] = gamma * wl[REACH + lane] / max(math.sqrt(wl[TOP + lane]), 1e-300)
                 wl[TOTAL + lane] = 1.0 - gamma
         else:
             for lane in range(lanes):
@@ -321,91 +324,133 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
             for lane in range(lanes):
                 wc[j, XT + lane] = wl[TOP + lane] * wc[j, G + lane] + wl[TOTAL + lane] * wc[j, X + lane]
         k += 1
-        if 2 * active <= lanes and lanes > 8:
+        if 2 * active <= lanes and lanes > 1:
             return k, active
 
 
 @jit
-def joint_maximum(solver, n_iter, tol, n_starts, wide, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes):
-    """max of f over |x| <= beta in every lane: wl[BEST_F], its point wc[BEST_X] and its gap wl[BEST_GAP].
+def joint_maximum(
+    solver, n_iter, tol, n_starts, wide, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, keep
+):  # fmt: skip
+    """max of f over |x| <= beta in every lane: wl[BEST_F], its gap wl[BEST_GAP] and, if ``keep``, its point wc[BEST_X].
 
     From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
     ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
     wide ellipsoid in several per cent of the cases.  Expects p at the centre in wo[P], :func:`centre_widths` done and
     max V in wl[PEAK].  The second workspace takes the lanes that still move when most have come to rest.
     """
-    any_wide = False
+    for k in range(m):
+        for lane in range(lanes):
+            wc[k, XT + lane] = 0.0
+    broad = 0
     for lane in range(lanes):
         wl[STEPS + lane] = 0.0
         wl[LAST + lane] = -1.0
         wl[BEST_F + lane] = -math.inf
         wl[BEST_GAP + lane] = 0.0
         wl[REACH + lane] = wl[BETA + lane]
-        any_wide = any_wide or wl[HALF + lane] > wide
-    for start in range(1 + (min(n_starts, n_out) if any_wide else 0)):
+        wl[GAP + lane] = math.inf
+        broad += 1 if wl[HALF + lane] > wide else 0
+    for start in range(1 + (min(n_starts, n_out) if broad > 0 else 0)):
+        count = lanes if start == 0 else push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
+        if count == 0:
+            break
         for lane in range(lanes):
-            push = 0.0
-            pick = 0
-            if start > 0:
-                # nothing more to do where the ellipsoid is narrow or the best value is reached already
-                settled = wl[HALF + lane] <= wide or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
-                wl[REACH + lane] = 0.0 if settled else wl[BETA + lane]
-                pick = _next_best(v, n_out, lane, int(wl[LAST + lane]))
-                wl[LAST + lane] = pick
-                length = wo[pick, WIDTH + lane]
-                push = wl[REACH + lane] * wl[BETA + lane] / length if length > 0.0 else 0.0
-            for k in range(m):
-                wc[k, XT + lane] = push * (y[pick * m + k, lane] - wc[k, MEAN + lane])
             wl[SIGMA + lane] = 0.0
-            wl[GAP + lane] = math.inf if start == 0 or wl[REACH + lane] > 0.0 else 0.0
             wl[F + lane] = -math.inf
-            wl[NORM + lane] = 0.0
+            wl[NORM + lane] = 1e-3 * wl[SCALE + lane] / max(wl[REACH + lane] * wl[REACH + lane], 1e-300)
             wl[ORIGIN + lane] = lane
-        moved, count, steps, second = lanes, lanes, 0, False
+        steps = 0
+        if 2 * count > lanes:
+            steps, count = climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, start == 0, 0)
+            for lane in range(lanes):
+                rests = count == 0 or wl[GAP + lane] == 0.0
+                better = rests and wl[F + lane] > wl[BEST_F + lane]
+                wl[BEST_GAP + lane] = wl[FINAL + lane] if better else wl[BEST_GAP + lane]
+                wl[BEST_F + lane] = wl[F + lane] if better else wl[BEST_F + lane]
+                wl[INNER + lane] = 1.0 if better else 0.0
+            if keep:
+                for k in range(m):
+                    for lane in range(lanes):
+                        best = wc[k, X + lane] if wl[INNER + lane] > 0.0 else wc[k, BEST_X + lane]
+                        wc[k, BEST_X + lane] = best
+        if count > 0:
+            move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes)
         while count > 0:
-            if not second:
-                steps, count = climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, moved, start == 0, steps)
-                commit(wc, wl, wc, wl, m, moved, tol, count == 0)
-                move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, moved if count > 0 else 0, tol)
-            else:
-                steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, start == 0, steps)
-                commit(wc2, wl2, wc, wl, m, moved, tol, count == 0)
-                move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved if count > 0 else 0, tol)
-            moved, second = count, True
+            moved = count
+            steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, start == 0, steps)
+            commit(wc2, wl2, wc, wl, m, moved, count == 0, keep)
+            if count > 0:
+                move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved)
 
 
 @jit
-def commit(from_wc, from_wl, wc, wl, m, lanes, tol, everything):
-    """Keep the better result of lanes that came to rest (or of all of them)."""
+def push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol):
+    """The next start of every lane: its next-best outcome pushed as far as the ellipsoid goes.  Returns how many lanes
+    there are to do: none where the ellipsoid is narrow or the best value is reached already."""
+    todo = 0
     for lane in range(lanes):
-        if everything or from_wl[GAP + lane] <= tol * from_wl[SCALE + lane]:
+        settled = wl[HALF + lane] <= wide or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
+        wl[REACH + lane] = 0.0 if settled else wl[BETA + lane]
+        wl[GAP + lane] = 0.0 if settled else math.inf
+        if settled:
+            continue
+        todo += 1
+        pick = _next_best(v, n_out, lane, int(wl[LAST + lane]))
+        wl[LAST + lane] = pick
+        length = wo[pick, WIDTH + lane]
+        push = wl[BETA + lane] * wl[BETA + lane] / length if length > 0.0 else 0.0
+        for k in range(m):
+            wc[k, XT + lane] = push * (y[pick * m + k, lane] - wc[k, MEAN + lane])
+    return todo
+
+
+@jit
+def commit(from_wc, from_wl, wc, wl, m, lanes, everything, keep):
+    """Bring back the better results of moved lanes that came to rest (or of all of them)."""
+    for lane in range(lanes):
+        if everything or from_wl[GAP + lane] == 0.0:
             to = int(from_wl[ORIGIN + lane])
+            wl[STEPS + to] = from_wl[STEPS + lane]
             if from_wl[F + lane] > wl[BEST_F + to]:
                 wl[BEST_F + to] = from_wl[F + lane]
-                wl[BEST_GAP + to] = from_wl[GAP + lane]
-                for k in range(m):
-                    wc[k, BEST_X + to] = from_wc[k, X + lane]
-            wl[STEPS + to] = max(wl[STEPS + to], from_wl[STEPS + lane])
+                wl[BEST_GAP + to] = from_wl[FINAL + lane]
+                if keep:
+                    for k in range(m):
+                        wc[k, BEST_X + to] = from_wc[k, X + lane]
 
 
 @jit
-def move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, tol):
+def move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes):
     """Copy what the next steps need of the lanes still moving to the front of the second workspace (maybe the same)."""
-    to = 0
+    index = np.empty(LANES, dtype=np.int64)
+    count = 0
     for lane in range(lanes):
-        if wl[GAP + lane] > tol * wl[SCALE + lane]:
-            for row in range(n_out * m):
-                y2[row, to] = y[row, lane]
-            for i in range(n_out):
-                wo2[i, Z0 + to] = wo[i, Z0 + lane]
-                v2[i, to] = v[i, lane]
-            for k in range(m):
-                wc2[k, X + to] = wc[k, X + lane]
-                wc2[k, G + to] = wc[k, G + lane]
-                wc2[k, XT + to] = wc[k, XT + lane]
-            for name in (SCALE, REACH, F, GAP, NORM, SIGMA, STEPS, ORIGIN):
-                wl2[name + to] = wl[name + lane]
-            to += 1
+        if wl[GAP + lane] > 0.0:
+            index[count] = lane
+            count += 1
+    for row in range(n_out * m):
+        for to in range(count):
+            y2[row, to] = y[row, index[to]]
+    for i in range(n_out):
+        for to in range(count):
+            wo2[i, Z0 + to] = wo[i, Z0 + index[to]]
+            v2[i, to] = v[i, index[to]]
+    for k in range(m):
+        for to in range(count):
+            wc2[k, X + to] = wc[k, X + index[to]]
+            wc2[k, G + to] = wc[k, G + index[to]]
+            wc2[k, XT + to] = wc[k, XT + index[to]]
+    for to in range(count):
+        lane = index[to]
+        wl2[SCALE + to] = wl[SCALE + lane]
+        wl2[REACH + to] = wl[REACH + lane]
+        wl2[F + to] = wl[F + lane]
+        wl2[GAP + to] = wl[GAP + lane]
+        wl2[NORM + to] = wl[NORM + lane]
+        wl2[SIGMA + to] = wl[SIGMA + lane]
+        wl2[STEPS + to] = wl[STEPS + lane]
+        wl2[ORIGIN + to] = wl[ORIGIN + lane]
 
 
 @jit

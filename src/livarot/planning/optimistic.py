@@ -253,7 +253,7 @@ def backward(
                         upper_bound(y, v_up, wo, wc, wl, box, n_out, m, lanes)
                         joint_maximum(
                             code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-                            y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes,
+                            y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, False,
                         )  # fmt: skip
                         for lane in range(lanes):
                             best[lane] = wl[BEST_F + lane]
