@@ -26,6 +26,7 @@ __all__ = [
     "bad",
     "require_finite",
     "require_non_negative",
+    "require_positive",
     "require_positive_int",
     "require_probability",
 ]
@@ -173,3 +174,17 @@ def _real(value: Any) -> float:
 
 def _shown(value: Any) -> str:
     return f"{reprlib.repr(value)} ({type(value).__name__})"
+
+
+def require_positive(argument: str, value: Any) -> float:
+    """`value` as a float, refused unless finite and > 0.
+
+    >>> require_positive("reg", 0.0)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: reg: must be greater than 0, got 0.0
+    """
+    number = require_non_negative(argument, value)
+    if number == 0.0:
+        raise bad(argument, f"must be greater than 0, got {number}")
+    return number

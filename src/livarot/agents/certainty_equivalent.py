@@ -8,7 +8,7 @@ from typing import ClassVar
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative
+from livarot.errors import require_non_negative, require_positive
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.rules import PlugIn
@@ -26,7 +26,7 @@ class CertaintyEquivalent:
 
     def __post_init__(self) -> None:
         require_non_negative("step_size", self.step_size)
-        require_non_negative("reg", self.reg)
+        require_positive("reg", self.reg)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
         return UCRLMNLOLState(initial_estimate(problem, n_replicas, self.reg), 0)

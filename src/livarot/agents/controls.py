@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from livarot.agents.base import NoState
 from livarot.core.plan import Episodes, Plan, check_policy
 from livarot.core.problem import Problem
+from livarot.errors import bad
 from livarot.simulation.streams import AgentRandom
 
 
@@ -42,10 +43,19 @@ class Oracle:
 
     policy: NDArray[Any] = field(repr=False)  # what to play
 
+    def _single(self) -> bool:
+        table = np.asarray(self.policy)
+        return table.ndim == (2 if np.issubdtype(table.dtype, np.integer) else 3)
+
+    def select(self, replicas: slice) -> Oracle:
+        """The agent of some of the replicas, when a run is split between workers."""
+        return self if self._single() else Oracle(np.asarray(self.policy)[replicas])
+
     def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
         table = np.asarray(self.policy)
-        single = table.ndim == (2 if np.issubdtype(table.dtype, np.integer) else 3)
-        tables = [table] if single else list(table)
+        tables = [table] if self._single() else list(table)
+        if len(tables) not in (1, n_replicas):
+            raise bad("policy", f"{len(tables)} policies for {n_replicas} seeds", cure="give one, or one per seed")
         return NoState(np.stack([check_policy(problem, one) for one in tables]))
 
     def plan(self, problem: Problem, state: NoState, rng: AgentRandom) -> Plan:

@@ -19,11 +19,19 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from livarot.agents.exploration import Exploration, LiteralExploration, Log, explored_set, kappa_of, rho
+from livarot.agents.exploration import (
+    Exploration,
+    LiteralExploration,
+    Log,
+    StateAwareExploration,
+    explored_set,
+    kappa_of,
+    rho,
+)
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_positive_int, require_probability
+from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
 from livarot.estimation.omd import (
     ParameterSet,
     ball,
@@ -33,7 +41,7 @@ from livarot.estimation.omd import (
     whitened,
 )
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule
+from livarot.planning.rules import JointMaximum, Rule, check_rule
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)
@@ -73,9 +81,15 @@ class Livarot:
         require_non_negative("step_size", self.step_size)
         require_non_negative("beta_scale", self.beta_scale)
         require_probability("failure_level", self.failure_level)
-        for name in ("reg", "reg_explore", "kappa"):
-            if getattr(self, name) is not None:
-                require_non_negative(name, getattr(self, name))
+        if self.reg is not None:
+            require_positive("reg", self.reg)
+        if self.reg_explore is not None:
+            require_non_negative("reg_explore", self.reg_explore)
+        if self.kappa is not None:
+            require_positive("kappa", self.kappa)
+        check_rule(self.rule)
+        if not isinstance(self.exploration, LiteralExploration | StateAwareExploration):
+            raise bad("exploration", f"{self.exploration!r} is no exploration routine", cure="pass LiteralExploration()")
         if self.n_explore is not None:
             require_positive_int("n_explore", self.n_explore, minimum=0)
         if self.n_episodes is not None or self.n_explore is None:

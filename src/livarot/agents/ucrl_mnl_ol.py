@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 from livarot.confidence.radii import second_order_radius, second_order_radius_printed
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_probability
+from livarot.errors import require_non_negative, require_positive, require_probability
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.rules import SecondOrderBonus
@@ -43,9 +43,10 @@ class UCRLMNLOL:
     bonus_constant: float = 2.5  # of the second-order term
 
     def __post_init__(self) -> None:
-        for name in ("step_size", "reg"):
-            if getattr(self, name) is not None:
-                require_non_negative(name, getattr(self, name))
+        if self.step_size is not None:
+            require_non_negative("step_size", self.step_size)
+        if self.reg is not None:
+            require_positive("reg", self.reg)
         require_non_negative("beta_scale", self.beta_scale)
         require_non_negative("bonus_constant", self.bonus_constant)
         require_probability("failure_level", self.failure_level)

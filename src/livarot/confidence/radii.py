@@ -32,7 +32,7 @@ def exploration_radius(
 ) -> float:
     """beta^0_{tau+1} of Eq. (def beta_t), for |theta - centre|_A <= beta^0 (the algorithm box squares it: E4)."""
     first = (bound + 3.0) * math.sqrt(dim * math.log((n_explore + 1) * horizon / failure_level))
-    second = (n_explore + 2) ** 0.25 * (kappa / rho) ** 1.5 * dim * math.log(1.0 + (n_explore + 1) / dim)
+    second = (n_explore + 2) ** 0.25 * _power(kappa, rho, 1.5) * dim * math.log(1.0 + (n_explore + 1) / dim)
     return (1.0 + 3.0 * math.sqrt(2.0)) * (first + second)
 
 
@@ -42,7 +42,7 @@ def exploration_length(
     """tau of Lemma (constant diameter); astronomically large in practice (E7), so a float."""
     return float(
         4.0**5
-        * (kappa / rho) ** 8
+        * _power(kappa, rho, 8.0)
         * (1.0 + 3.0 * math.sqrt(2.0)) ** 4
         * dim**6
         * (bound + 3.0) ** 2
@@ -65,3 +65,11 @@ def second_order_radius(
     loss = growth * (17.0 / 16.0 * reg + 2.0 * math.sqrt(reg) * level + 16.0 * level**2)
     curvature = 7.0 * math.sqrt(6.0) / 6.0 * dim * step_size * math.log(1.0 + (t + 1.0) / (2.0 * reg))
     return math.sqrt(2.0 * step_size * (loss + 2.0 + curvature) + 4.0 * reg * bound**2)
+
+
+def _power(kappa: float, rho: float, exponent: float) -> float:
+    """(kappa/rho)^exponent, infinite where that is too large for a number."""
+    try:
+        return math.inf if rho == 0.0 else float((kappa / rho) ** exponent)
+    except OverflowError:
+        return math.inf

@@ -99,15 +99,16 @@ class Ellipsoid:
             out,
             projection_workspace(self.dim, self.dim**2),
         )
+        if mu > 0.0 and self.radius > 0.0:
+            out = _polish(m, a, target, out, mu, self.radius * np.sqrt(1.0 / size_a))
         pull, push = m @ (out - target), a @ out
-        scale = float(np.linalg.norm(m @ target) + np.linalg.norm(m @ out))
-        if mu == 0.0 or scale == 0.0:
+        if mu == 0.0 or self.radius == 0.0:
             kkt = 0.0
         elif np.isinf(mu):
-            kkt = float(np.linalg.norm(pull / np.linalg.norm(pull) + push / max(np.linalg.norm(push), 1e-300)))
-            kkt = 0.0 if self.radius == 0.0 else kkt
+            pull, push = pull / np.abs(pull).max(), push / max(float(np.abs(push).max()), 1e-320)
+            kkt = float(np.linalg.norm(pull / np.linalg.norm(pull) + push / np.linalg.norm(push)))
         else:
-            kkt = float(np.linalg.norm(pull + mu * push)) / scale
+            kkt = float(np.linalg.norm(pull + mu * push) / (np.linalg.norm(m @ target) + np.linalg.norm(m @ out)))
         inside = mu == 0.0
         point = np.asarray(x, dtype=np.float64).copy() if inside else self.center + out
         return Projection(point, mu * size_m / size_a, kkt, steps, bool(sound))
@@ -133,3 +134,29 @@ def _symmetric(argument: str, matrix: ArrayLike, center: FloatArray) -> FloatArr
     if (np.diag(array) < 0).any() or float(np.linalg.eigvalsh(array)[0]) < -1e-10 * largest:
         raise bad(argument, "is not positive definite", cure="add a multiple of the identity")
     return np.ascontiguousarray((array + array.T) / 2)
+
+
+def _polish(
+    m: FloatArray, a: FloatArray, target: FloatArray, x: FloatArray, mu: float, radius: float
+) -> FloatArray:
+    """Refine (M + mu A) x = M target and |x|_A = radius with residuals in extended precision.
+
+    Plain double precision leaves |x|_A wrong by rounding times the condition of A.
+    """
+    wide_a = a.astype(np.longdouble)
+    point = x.astype(np.longdouble)
+    if np.isfinite(mu):
+        factor, sound = np.empty(a.size), True
+        sound = bool(cholesky((m + mu * a).reshape(-1), 0, len(x), factor, 0))
+        system = m.astype(np.longdouble) + np.longdouble(mu) * wide_a
+        goal = m.astype(np.longdouble) @ target.astype(np.longdouble)
+        for _ in range(2 if sound else 0):
+            step = (goal - system @ point).astype(np.float64)
+            solve_cholesky(factor, 0, len(x), step, 0)
+            point = point + step
+    largest = np.abs(point).max()
+    if not largest > 0.0:
+        return x
+    unit = point / largest  # a radius of 1e-300 has no square
+    norm = np.sqrt(unit @ wide_a @ unit)
+    return np.asarray(unit * (np.longdouble(radius) / norm), dtype=np.float64)

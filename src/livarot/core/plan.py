@@ -62,6 +62,12 @@ class Episodes(NamedTuple):
                 f"states {states.shape} and actions {actions.shape} do not fit horizon {horizon}",
                 cure=f"give states (R, {horizon + 1}) and actions (R, {horizon})",
             )
+        for argument, numbers, size in (("states", states, problem.n_states), ("actions", actions, problem.n_actions)):
+            wrong = np.argwhere((numbers < 0) | (numbers >= size))
+            if len(wrong):
+                first = tuple(int(i) for i in wrong[0])
+                cure = f"they are numbered 0..{size - 1}"
+                raise bad(argument, f"{numbers[first]} is out of range", index=first, count=len(wrong), cure=cure)
         choices = np.zeros(actions.shape, dtype=np.int32)
         for r, h in np.ndindex(*actions.shape):
             found = np.flatnonzero(problem.next_states(h, states[r, h], actions[r, h]) == states[r, h + 1])

@@ -182,16 +182,19 @@ class Problem:
         require_positive_int("n_states", n_states)
         require_positive_int("n_actions", n_actions)
         require_non_negative("param_bound", param_bound)
-        counts = np.asarray(outcomes, dtype=np.int64).reshape(-1)
+        counts = _whole_numbers("outcomes", outcomes)
+        if (counts < 0).any():
+            first = int(np.flatnonzero(counts < 0)[0])
+            raise bad("outcomes", "is negative", index=first, count=int((counts < 0).sum()))
         n_tables, rest = divmod(len(counts), n_states * n_actions)
         if rest or n_tables == 0:
             raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
         table = _check_stage_table(stage_table, n_tables, horizon)
-        nexts = np.asarray(next_state, dtype=np.int64).reshape(-1)
+        nexts = _whole_numbers("next_state", next_state)
         if len(nexts) != counts.sum():
             raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {counts.sum()}")
         matrix, dim = _feature_matrix(features, len(nexts))
-        shift = None if offset is None else require_finite("offset", np.asarray(offset, dtype=np.float64))
+        shift = None if offset is None else require_finite("offset", offset)
         if shift is not None and shift.shape != nexts.shape:
             raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
         rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
@@ -425,9 +428,19 @@ def _collect_stage(
             answer = features(h, s, a)
             if not (isinstance(answer, Sequence) and len(answer) == 2):
                 raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
-            states = np.asarray(answer[0]).reshape(-1)
-            phi = answer[1].toarray() if hasattr(answer[1], "toarray") else np.asarray(answer[1])
-            phi = phi.astype(np.float64)
+            states = _whole_numbers("next_states", answer[0], (h, s, a))
+            try:
+                raw = answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1]
+                phi = np.asarray(raw, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise bad("features", f"are no numbers at (h, s, a) ({error})", index=(h, s, a)) from error
+            if len(states) == 0:
+                raise bad(
+                    "next_states",
+                    "empty reachable set at (h, s, a)",
+                    index=(h, s, a),
+                    cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
+                )
             if phi.ndim == 1 and len(states) == 1:
                 phi = phi[None, :]
             dim = phi.shape[-1] if dim is None else dim
@@ -456,14 +469,30 @@ def _collect_stage(
     }
 
 
+def _whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = None) -> IntArray:
+    """Integers (any shape, flattened); 1.0 will do, 0.7 and NaN will not."""
+    try:
+        numbers = np.asarray(values).reshape(-1)
+        whole = numbers.astype(np.int64) if numbers.dtype.kind in "iu" else np.rint(numbers.astype(np.float64))
+    except (TypeError, ValueError) as error:
+        raise bad(argument, f"are no numbers ({error})", index=index) from error
+    if whole.dtype != np.int64 and not (np.isfinite(whole).all() and np.array_equal(whole, numbers)):
+        wrong = np.flatnonzero(~(whole == numbers))
+        where = index if index is not None else int(wrong[0])
+        raise bad(argument, f"{numbers[wrong[0]]} is no integer", index=where, count=len(wrong))
+    return whole.astype(np.int64)
+
+
 def _feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
     if hasattr(features, "tocoo"):
-        sparse = features.tocoo()
+        sparse = features.tocsr().copy()
+        sparse.sum_duplicates()  # scipy's meaning of repeated entries
+        sparse = sparse.tocoo()
         if sparse.shape[0] != n_rows:
             raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
         values = require_finite("features", np.asarray(sparse.data, dtype=np.float64))
         return (sparse.coords[0], sparse.coords[1], values), int(sparse.shape[1])
-    dense = require_finite("features", np.asarray(features, dtype=np.float64))
+    dense = require_finite("features", features)
     if dense.ndim != 2 or len(dense) != n_rows or dense.shape[1] < 1:
         raise bad("features", f"has shape {dense.shape}, expected ({n_rows}, d) with d >= 1")
     return dense, int(dense.shape[1])
@@ -481,7 +510,7 @@ def _check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: in
 
 
 def _check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray, float, bool]:
-    vector = require_finite("theta", np.asarray(theta, dtype=np.float64))
+    vector = require_finite("theta", theta)
     if vector.ndim not in (1, 2) or vector.size == 0:
         raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
     shared = vector.ndim == 1
@@ -493,9 +522,9 @@ def _check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArra
 def _check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:
     shape = (horizon, n_states, n_actions)
     if callable(reward):
-        array = np.array([reward(*index) for index in np.ndindex(*shape)], dtype=np.float64).reshape(shape)
+        array = require_finite("reward", [reward(*index) for index in np.ndindex(*shape)]).reshape(shape)
     else:
-        array = np.asarray(reward, dtype=np.float64)
+        array = require_finite("reward", reward)
         if array.shape == shape[1:]:
             array = np.broadcast_to(array, shape)
     if array.shape != shape:
@@ -516,6 +545,8 @@ def _check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: in
 
 def _check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
     array = np.asarray(start)
+    if array.dtype.kind not in "iuf":
+        raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
     if array.ndim == 0:
         if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
             raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")

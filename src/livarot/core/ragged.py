@@ -167,7 +167,7 @@ class Rows:
             coords = self.block_coords[self.block_start[block] : self.block_start[block + 1]]
             part = dense[..., coords[:, None], coords[None, :]]
             parts.append(part.reshape(*dense.shape[:-2], -1))
-        return np.concatenate(parts, axis=-1)
+        return np.ascontiguousarray(np.concatenate(parts, axis=-1))
 
     def unpack(self, packed: FloatArray) -> FloatArray:
         """A packed matrix (..., gram_size) as a dense one (..., d, d)."""

@@ -150,7 +150,7 @@ def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out,
         for i in range(d):
             slope += step[i] * gradient[graph.block_coords[i]]
         decrement = math.sqrt(max(-slope, 0.0))
-        if decrement <= tol * math.sqrt(1.0 + abs(current)):
+        if decrement <= tol:
             converged = True
             break
         length = 1.0
@@ -158,7 +158,8 @@ def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out,
             for i in range(d):
                 trial[graph.block_coords[i]] = theta[graph.block_coords[i]] + length * step[i]
             value = _objective(graph, pairs, choices, weights, reg, trial, local, p)
-            if value <= current + 1e-4 * length * slope + 1e-15 * abs(current):
+            # a decrease below the rounding of the objective cannot be seen: trust the Newton step
+            if value <= current + 1e-4 * length * slope or -slope <= 1e-13 * (1.0 + abs(current)):
                 break
             length *= 0.5
         for i in range(d):

@@ -21,14 +21,14 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
-from livarot.core.linalg import packed_whitener, project_packed, quadratic
+from livarot.core.linalg import factor_solve, packed_product, packed_whitener, project_packed, quadratic
 from livarot.core.plan import Episodes, Estimate
 from livarot.core.problem import Problem
-from livarot.core.pool import fresh_copy
+from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.ragged import FloatArray
 
 SLACK = 1e-12
-DYKSTRA_ROUNDS = 500
+PROJECTION_ROUNDS = 400
 
 
 class ParameterSet(NamedTuple):
@@ -48,10 +48,8 @@ def ball(problem: Problem, bound: float, n_replicas: int) -> ParameterSet:
 def initial_estimate(problem: Problem, n_replicas: int, reg: float) -> Estimate:
     """theta = 0 and gram = reg I."""
     shape = (n_replicas, problem.n_parameters)
-    gram = np.ascontiguousarray(np.broadcast_to(problem.rows.pack_identity(reg), (*shape, problem.rows.gram_size)))
-    whiten = np.ascontiguousarray(
-        np.broadcast_to(problem.rows.pack_identity(1.0 / math.sqrt(reg)), (*shape, problem.rows.gram_size))
-    )
+    gram = np.tile(problem.rows.pack_identity(reg), (*shape, 1))
+    whiten = np.tile(problem.rows.pack_identity(1.0 / math.sqrt(reg)), (*shape, 1))
     return Estimate(np.zeros((*shape, problem.dim)), gram, whiten)
 
 
@@ -69,7 +67,8 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    new = Estimate(*(fresh_copy(part) for part in estimate))
+    small = estimate.gram.size < SMALL
+    new = Estimate(*(part.copy() if small else fresh_copy(part) for part in estimate))
     _update(
         problem.rows.graph,
         problem.stage_table,
@@ -317,17 +316,18 @@ def scatter_lower(part, cols, col, m, n, scale, matrix, lane):
 def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
     """Project theta on Theta in the norm of ``gram`` with ``block`` replaced by a lane of ``metric`` (lower part).
 
-    A projection on one of the two sets that lies in the other one is the projection on both; when both constraints
-    bind, Dykstra's alternating projections (in the same norm) converge to it.  Rounds: 0 the ball alone, 1 the
-    ellipsoid alone, from 2 on Dykstra's with the ball at even ones.
+    A projection on one of the two sets that lies in the other one is the projection on both (round 0: the ball alone,
+    round 1: the ellipsoid alone).  When both constraints bind, the answer is the projection x(mu) on the ellipsoid in
+    the metric M + mu I, of (M + mu I)^-1 M theta, at the mu where |x(mu)| = B: |x(mu)| decreases in mu, so a bracket
+    and bisection find it.
     """
     d, size = len(own), len(gram)
     full = scratch[4 * d + 2 * size : 4 * d + 3 * size]
     shape = scratch[4 * d + 3 * size : 4 * d + 4 * size]
     vectors = scratch[4 * d + 4 * size :]
-    origin, target, x, out = vectors[0:d], vectors[d : 2 * d], vectors[2 * d : 3 * d], vectors[3 * d : 4 * d]
-    carry = vectors[4 * d : 6 * d]
+    origin, target, out = vectors[0:d], vectors[d : 2 * d], vectors[2 * d : 3 * d]
     bounded = math.isfinite(within.radius[r])
+    limit = within.bound * within.bound
     for i in range(size):
         full[i] = gram[i]
     if block >= 0:
@@ -338,37 +338,30 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
                 full[at + j * n + i] = metric[i * n + j, lane]
     for i in range(d):
         origin[i] = own[graph.block_coords[i]]
-        x[i] = origin[i]
-    for i in range(2 * d):
-        carry[i] = 0.0
-    for turn in range(2 * DYKSTRA_ROUNDS):
-        on_ball = turn % 2 == 0
-        mine = 0 if on_ball else d
+    mu, low, high = 0.0, 0.0, math.inf
+    for turn in range(PROJECTION_ROUNDS):
+        on_ball = turn == 0
         for i in range(size):
             shape[i] = 0.0 if on_ball else within.shape[r, k, i]
-        if on_ball:
-            for b in range(len(graph.block_start) - 1):
-                length_b = graph.block_start[b + 1] - graph.block_start[b]
-                for i in range(length_b):
-                    shape[graph.gram_start[b] + i * length_b + i] = 1.0
+        move_diagonal(shape, graph.block_start, graph.gram_start, 1.0 if on_ball else 0.0)
         for i in range(d):
-            if turn == 1 or turn == 2:  # the ellipsoid alone, and the beginning of Dykstra's rounds
-                x[i] = origin[i]
-            target[i] = x[i] + carry[mine + i]
-            if not on_ball:
+            target[i] = origin[i]
+        if turn > 1:  # (M + mu I)^-1 M origin
+            packed_product(full, graph.block_start, graph.gram_start, origin, target)
+            move_diagonal(full, graph.block_start, graph.gram_start, mu)
+            factor_solve(full, graph.block_start, graph.gram_start, scratch[4 * d : 4 * d + size], target)
+        if not on_ball:
+            for i in range(d):
                 target[i] -= within.center[r, k, graph.block_coords[i]]
         radius = within.bound if on_ball else within.radius[r]
         project_packed(full, shape, graph.block_start, graph.gram_start, target, radius, out, scratch)
-        moved, length = 0.0, 0.0
+        if turn > 1:
+            move_diagonal(full, graph.block_start, graph.gram_start, -mu)
+        length = 0.0
         for i in range(d):
             if not on_ball:
-                target[i] += within.center[r, k, graph.block_coords[i]]
                 out[i] += within.center[r, k, graph.block_coords[i]]
-            if turn >= 2:
-                carry[mine + i] = target[i] - out[i]
-            moved += (out[i] - x[i]) ** 2
-            length += out[i] ** 2
-            x[i] = out[i]
+            length += out[i] * out[i]
             own[graph.block_coords[i]] = out[i]
         if turn == 0:
             away = 0.0
@@ -379,7 +372,25 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
             if away <= within.radius[r] * (1.0 + SLACK):
                 return
         elif turn == 1:
-            if length <= within.bound * within.bound * (1.0 + SLACK):
+            if length <= limit * (1.0 + SLACK):
                 return
-        elif turn > 2 and moved <= 1e-27 * length:
-            return
+            for i in range(size):
+                mu = max(mu, full[i])
+        else:
+            if abs(length - limit) <= 1e-13 * limit or high - low <= 1e-15 * high:
+                return
+            if length > limit:
+                low = mu
+                mu = 2.0 * mu if math.isinf(high) else 0.5 * (low + high)
+            else:
+                high = mu
+                mu = 0.5 * (low + high)
+
+
+@jit
+def move_diagonal(a, block_start, gram_start, by):
+    """a += by * I for a packed matrix."""
+    for b in range(len(block_start) - 1):
+        n = block_start[b + 1] - block_start[b]
+        for i in range(n):
+            a[gram_start[b] + i * n + i] += by

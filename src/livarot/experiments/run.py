@@ -60,7 +60,8 @@ def run(
 
     def work(part: slice) -> dict[str, FloatArray]:
         own = models if len(models) == 1 else models[part]
-        return _run_replicas(own, agent, n_episodes, seeds[part], progress)
+        chosen = agent.select(part) if hasattr(agent, "select") else agent
+        return _run_replicas(own, chosen, n_episodes, seeds[part], progress)
 
     models[0].problem.nodes  # noqa: B018 (made once, before the threads share it)
     if workers == 1:

@@ -24,7 +24,6 @@ from livarot.planning.lanes import (
     BEST_GAP,
     BEST_X,
     BETA,
-    PEAK,
     SCALE,
     STEPS,
     Z0,
@@ -89,7 +88,6 @@ def inner_max(
     centre_widths(y, wo, wc, wl, n_out, m, 1)
     bound = np.zeros(LANES)
     upper_bound(y, first_v, wo, wc, wl, bound, n_out, m, 1)
-    wl[PEAK] = v.max()
     best = float(min(bound[0], _pairwise_bound(y[:, 0].reshape(n_out, m), z0, v, ellipsoid.radius)))
     if n_out == 2:
         sign = 1.0 if v[0] >= v[1] else -1.0

@@ -36,8 +36,8 @@ X, G, XT, GT, MEAN, BEST_X, COL = (LANES * name for name in range(7))
 # per problem: radius, value range, then as the functions below say
 (
     BETA, SCALE, F, FT, GAP, BEST_F, BEST_GAP, TOP, TOTAL, INNER, NORM, SIGMA, HALF, REACH, LAST, STEPS, PEAK, ORIGIN,
-    FINAL, PROBLEM,
-) = (LANES * name for name in range(20))  # fmt: skip
+    FINAL, FLAT, PROBLEM,
+) = (LANES * name for name in range(21))  # fmt: skip
 
 
 def lane_workspaces(n_out: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -287,6 +287,10 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                 wl[TOP + lane] += gj * gj
                 wl[TOTAL + lane] += gj * xj
         # beta |g| - g.x > t, decided without the root: the gap itself is needed at the end only
+        if k == 0 and fresh:
+            for lane in range(lanes):  # can the gradient vanish inside the ellipsoid?
+                low = wl[REACH + lane] * wl[REACH + lane] * wl[TOP + lane] <= wl[FLAT + lane] * wl[FLAT + lane]
+                wl[FLAT + lane] = 1.0 if low else 0.0
         active = 0
         for lane in range(lanes):
             allowed = tol * wl[SCALE + lane] + wl[TOTAL + lane]
@@ -336,22 +340,31 @@ def joint_maximum(
 
     From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
     ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
-    wide ellipsoid in several per cent of the cases.  Expects p at the centre in wo[P], :func:`centre_widths` done and
-    max V in wl[PEAK].  The second workspace takes the lanes that still move when most have come to rest.
+    wide ellipsoid in several per cent of the cases; and also where the gradient at the centre is so small that it can
+    vanish inside, beta |g0| <= span(V) sum_i p_i b_i^2.  Expects p at the centre in wo[P] and :func:`centre_widths`
+    done.  The second workspace takes the lanes that still move when most have come to rest.
     """
     for k in range(m):
         for lane in range(lanes):
             wc[k, XT + lane] = 0.0
-    broad = 0
     for lane in range(lanes):
+        wl[PEAK + lane] = v[0, lane]
+        wl[FLAT + lane] = v[0, lane]
+        wl[TOTAL + lane] = 0.0
+    for i in range(n_out):
+        for lane in range(lanes):
+            wl[PEAK + lane] = max(wl[PEAK + lane], v[i, lane])
+            wl[FLAT + lane] = min(wl[FLAT + lane], v[i, lane])
+            wl[TOTAL + lane] += wo[i, P + lane] * wo[i, WIDTH + lane] * wo[i, WIDTH + lane]
+    for lane in range(lanes):
+        wl[FLAT + lane] = (wl[PEAK + lane] - wl[FLAT + lane]) * wl[TOTAL + lane]
         wl[STEPS + lane] = 0.0
         wl[LAST + lane] = -1.0
         wl[BEST_F + lane] = -math.inf
         wl[BEST_GAP + lane] = 0.0
         wl[REACH + lane] = wl[BETA + lane]
         wl[GAP + lane] = math.inf
-        broad += 1 if wl[HALF + lane] > wide else 0
-    for start in range(1 + (min(n_starts, n_out) if broad > 0 else 0)):
+    for start in range(1 + min(n_starts, n_out)):
         count = lanes if start == 0 else push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
         if count == 0:
             break
@@ -390,7 +403,8 @@ def push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol):
     there are to do: none where the ellipsoid is narrow or the best value is reached already."""
     todo = 0
     for lane in range(lanes):
-        settled = wl[HALF + lane] <= wide or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
+        narrow = wl[HALF + lane] <= wide and wl[FLAT + lane] == 0.0
+        settled = narrow or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
         wl[REACH + lane] = 0.0 if settled else wl[BETA + lane]
         wl[GAP + lane] = 0.0 if settled else math.inf
         if settled:
@@ -501,12 +515,15 @@ def box_bound(v, wo, wl, n_out, lanes):
 
     The maximiser raises the logits with V_i > t and lowers the others, where t is the optimal value; iterating
     t <- value (Dinkelbach) reaches it from below, from the value at the centre in wl[FT], in at most U + 1 rounds.
+    Where the widths are so large that exponentials would underflow, max V (in wl[PEAK]) is the bound.
     """
     for lane in range(lanes):
         wl[TOP + lane] = wo[0, Z0 + lane] + wo[0, WIDTH + lane]
+        wl[NORM + lane] = wo[0, Z0 + lane] - wo[0, WIDTH + lane]
     for i in range(1, n_out):
         for lane in range(lanes):
             wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z0 + lane] + wo[i, WIDTH + lane])
+            wl[NORM + lane] = max(wl[NORM + lane], wo[i, Z0 + lane] - wo[i, WIDTH + lane])
     for i in range(n_out):
         for lane in range(lanes):
             wo[i, Z + lane] = exp(wo[i, Z0 + lane] + wo[i, WIDTH + lane] - wl[TOP + lane])
@@ -529,7 +546,8 @@ def box_bound(v, wo, wl, n_out, lanes):
             changed += 1 if t > wl[FT + lane] + 1e-15 * abs(t) else 0
             wl[FT + lane] = max(t, wl[FT + lane])
     for lane in range(lanes):
-        wl[FT + lane] += 1e-14 * abs(wl[FT + lane])  # rounding must not make it less than the maximum
+        safe = wl[TOP + lane] - wl[NORM + lane] < 600.0  # and rounding must not make it less than the maximum
+        wl[FT + lane] = wl[FT + lane] + 1e-14 * abs(wl[FT + lane]) if safe else wl[PEAK + lane]
 
 
 @jit

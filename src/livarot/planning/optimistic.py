@@ -66,8 +66,8 @@ def optimistic_plan(
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
     code = (_DEFAULT if rule is None else rule).code()
     replicas = len(estimate.theta)
-    radii = np.full(replicas, radius) if isinstance(radius, float | int) else np.asarray(radius, dtype=np.float64)
-    if not (len(radii) == replicas and radii.min() >= 0.0):  # NaN fails too
+    radii = np.full(replicas, radius) if np.ndim(radius) == 0 else np.asarray(radius, dtype=np.float64)
+    if not (radii.shape == (replicas,) and radii.min() >= 0.0):  # NaN fails too
         wrong = np.flatnonzero(~(radii >= 0.0))
         first = int(wrong[0]) if len(wrong) else None
         raise bad("radius", f"{radii}", index=first, count=len(wrong), cure=f"give {replicas} numbers >= 0")
@@ -153,6 +153,10 @@ def backward(
                     row_start, next_state, offset, plain[item], first_pair, h,
                     value if which == 0 else upper, reward, q if which == 0 else q_up,
                 )  # fmt: skip
+            if rule == SECOND_ORDER_BONUS:
+                for r in range(replicas):
+                    local = plain[item] - first_pair
+                    q[r, local] = min(max(q[r, local], 0.0), clip)
         for group in range(group_start[stage_list[h]], group_start[stage_list[h] + 1]):
             begin, end, n_out, m, pack = groups[group]
             if h == horizon - 1 and rule != SECOND_ORDER_BONUS:  # nothing follows: Q is the reward

@@ -81,7 +81,11 @@ class JointMaximum:
 
 @dataclass(frozen=True)
 class VarianceBonus:
-    """The closed-form variance-aware upper bound of algorithms section 1; no inner optimisation at all."""
+    """The closed-form variance-aware upper bound of algorithms section 1; no inner optimisation at all.
+
+    Deviation: its last term uses max|phi_i - mean|^2 / 2 in place of max|phi_i - phi_j|^2 / 8, which is valid, up to
+    four times looser there, and linear in U.
+    """
 
     def code(self) -> RuleCode:
         return RuleCode(VARIANCE_BONUS)
@@ -89,7 +93,10 @@ class VarianceBonus:
 
 @dataclass(frozen=True)
 class SecondOrderBonus:
-    """Li et al.: H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}, Q clipped to [0, H]."""
+    """Li et al.: H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}, Q clipped to [0, H].
+
+    Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
+    """
 
     constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices (algorithms section 0)
 
@@ -109,3 +116,9 @@ class PlugIn:
 
 
 Rule = JointMaximum | VarianceBonus | SecondOrderBonus | PlugIn
+
+
+def check_rule(rule: object) -> None:
+    """Refuse what is no rule of optimism."""
+    if not isinstance(rule, JointMaximum | VarianceBonus | SecondOrderBonus | PlugIn):
+        raise bad("rule", f"{rule!r} is no rule of optimism", cure="pass JointMaximum(), VarianceBonus(), ...")

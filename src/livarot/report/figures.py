@@ -119,7 +119,7 @@ def finding_figure(result: Reproduction) -> Figure:
             panel.set_ylim(bottom=0)
             panel.set_title(f"{family.title} {family.formula}")
             panel.set_ylabel(r"exact Regret$_T$ / $H^{3/2}$")
-        _legend(figure, figure.axes[1], _settings(result))
+        _legend(figure, figure.axes[1], f"Hard chain; {_settings(result)}")
     return figure
 
 

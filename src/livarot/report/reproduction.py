@@ -132,10 +132,10 @@ def _paper_gap(result: Reproduction) -> str:
 def _noise(result: Reproduction) -> str:
     found = [result.ratio(PAPER_GAP, c, "realised") for c in (LIVAROT, UCRL_MNL_OL, UNIFORM)]
     means, sds = np.array([mean for mean, _ in found]), np.array([sd for _, sd in found])
+    spread = f" with a standard deviation over seeds of {_span(sds.flat)}" if result.n_seeds > 1 else ""
     return (
-        f"In realised regret, which the paper plots, the same means are {_span(means.flat)} with a standard "
-        f"deviation over seeds of {_span(sds.flat)}, while the means of the three agents at one H differ "
-        f"by at most {np.ptp(means, axis=0).max():.2f}."
+        f"In realised regret, which the paper plots, the same means are {_span(means.flat)}{spread}, while "
+        f"the means of the three agents at one H differ by at most {np.ptp(means, axis=0).max():.2f}."
     )
 
 

@@ -12,7 +12,7 @@ from livarot.core.jit import jit
 from livarot.core.plan import Episodes, check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import require_positive_int
+from livarot.errors import bad, require_positive_int
 from livarot.core.kernel import transition_kernel
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 
@@ -21,6 +21,7 @@ def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) 
     """Episodes of a fixed policy (int (H, S) or probabilities (H, S, A)): states (n, H+1), actions (n, H)."""
     problem = mdp.problem
     require_positive_int("n_episodes", n_episodes)
+    require_positive_int("seed", seed, minimum=0)
     table = check_policy(problem, policy)
     env = environment_uniforms(seed, 0, n_episodes, problem.horizon)
     act = action_uniforms(seed, 0, n_episodes, problem.horizon)
@@ -38,6 +39,8 @@ def play(
 ) -> Episodes:
     """One episode per row of the uniforms; ``prob`` and ``policy`` have one entry for all rows, or one each."""
     replicas, horizon = len(uniforms), problem.horizon
+    if len(policy) not in (1, replicas) or policy.shape[1:3] != (horizon, problem.n_states):
+        raise bad("policy", f"has shape {policy.shape} for {replicas} replicas", cure="give (R, H, S) or (R, H, S, A)")
     episodes = Episodes(
         np.empty((replicas, horizon + 1), dtype=np.int32),
         np.empty((replicas, horizon), dtype=np.int32),
