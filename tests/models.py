@@ -85,13 +85,15 @@ def random_model(rng, H=3, S=4, A=2, d=3, U=4, kind="dense", offsets=False, one_
 
 
 def random_estimate(rng, problem, n_replicas=1, spread=0.5):
-    """theta within the B-ball and random packed Gram matrices, as an :class:`Estimate`; also the dense Grams."""
+    """theta in the B-ball with random Gram matrices: an :class:`Estimate`, and the dense Gram matrices."""
     shape = (n_replicas, problem.n_parameters)
     theta = rng.normal(size=(*shape, problem.dim))
     lengths = np.linalg.norm(theta, axis=-1, keepdims=True)
     theta *= rng.random((*shape, 1)) * problem.param_bound / np.maximum(lengths, 1e-300)
     root = rng.normal(size=(*shape, problem.dim, problem.dim))
-    dense = root @ root.swapaxes(-1, -2) / problem.dim + 10.0 ** rng.uniform(-spread, spread) * np.eye(problem.dim)
+    dense = root @ root.swapaxes(-1, -2) / problem.dim + 10.0 ** rng.uniform(-spread, spread) * np.eye(
+        problem.dim
+    )
     packed = np.ascontiguousarray(problem.rows.pack(dense))
     return whitened(problem, theta, packed), problem.rows.unpack(packed)
 

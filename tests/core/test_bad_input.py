@@ -69,46 +69,126 @@ def test_the_base_is_accepted():
 
 OK = [0, 1]
 FUNCTION_CASES = {
-    "features NaN": ({"features": altered((OK, [[0, 0], [NAN, 0]]), (1, 2, 0))}, "features", (1, 2, 0), 1, None),
-    "features inf": ({"features": altered((OK, [[INF, 0], [INF, 0]]), (0, 0, 1))}, "features", (0, 0, 1), 2, None),
-    "features rows": ({"features": altered((OK, [[0.0, 0.0]]), (2, 0, 0))}, "features", (2, 0, 0), None, "one row"),
-    "features columns": ({"features": altered((OK, np.zeros((2, 3))), (0, 1, 1))}, "features", (0, 1, 1), None, "same d"),
+    "features NaN": (
+        {"features": altered((OK, [[0, 0], [NAN, 0]]), (1, 2, 0))},
+        "features",
+        (1, 2, 0),
+        1,
+        None,
+    ),
+    "features inf": (
+        {"features": altered((OK, [[INF, 0], [INF, 0]]), (0, 0, 1))},
+        "features",
+        (0, 0, 1),
+        2,
+        None,
+    ),
+    "features rows": (
+        {"features": altered((OK, [[0.0, 0.0]]), (2, 0, 0))},
+        "features",
+        (2, 0, 0),
+        None,
+        "one row",
+    ),
+    "features columns": (
+        {"features": altered((OK, np.zeros((2, 3))), (0, 1, 1))},
+        "features",
+        (0, 1, 1),
+        None,
+        "same d",
+    ),
     "features norm": (
         {"features": altered((OK, [[0.0, 0.0], [3.0, 4.0]]), (0, 1, 0), (0, 2, 1))},
-        "features", (0, 1, 0, 1), 2, "normalise=True",
+        "features",
+        (0, 1, 0, 1),
+        2,
+        "normalise=True",
     ),
     "features no pair": ({"features": altered([0, 1, 2], (1, 0, 0))}, "features", (1, 0, 0), None, None),
-    "features text": ({"features": altered((OK, [["x", "y"], ["z", "w"]]), (0, 0, 0))}, "features", ..., None, None),
-    "features ragged": ({"features": altered((OK, [[0.0], [0.1, 0.2]]), (0, 0, 0))}, "features", ..., None, None),
+    "features text": (
+        {"features": altered((OK, [["x", "y"], ["z", "w"]]), (0, 0, 0))},
+        "features",
+        ...,
+        None,
+        None,
+    ),
+    "features ragged": (
+        {"features": altered((OK, [[0.0], [0.1, 0.2]]), (0, 0, 0))},
+        "features",
+        ...,
+        None,
+        None,
+    ),
     "empty set": (
-        {"features": altered(([], np.zeros((0, 2))), (0, 1, 1), (0, 2, 0))}, "next_states", (0, 1, 1), 2, "at least one",
+        {"features": altered(([], np.zeros((0, 2))), (0, 1, 1), (0, 2, 0))},
+        "next_states",
+        (0, 1, 1),
+        2,
+        "at least one",
     ),
     "empty list": ({"features": altered(([], []), (0, 1, 1))}, "next_states", (0, 1, 1), 1, "at least one"),
     "next state high": (
-        {"features": altered(([0, 3], [[0.0, 0.0], [0.6, 0.8]]), (0, 2, 1))}, "next_states", (0, 2, 1, 1), 1, "0 to",
+        {"features": altered(([0, 3], [[0.0, 0.0], [0.6, 0.8]]), (0, 2, 1))},
+        "next_states",
+        (0, 2, 1, 1),
+        1,
+        "0 to",
     ),
     "next state negative": (
         {"features": altered(([-1, 2], [[0.0, 0.0], [0.6, 0.8]]), (0, 0, 0), (0, 1, 0))},
-        "next_states", (0, 0, 0, 0), 2, "0 to",
+        "next_states",
+        (0, 0, 0, 0),
+        2,
+        "0 to",
     ),
     "next state repeated": (
-        {"features": altered(([2, 2], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))}, "next_states", (0, 1, 0, 1), 1, "once",
+        {"features": altered(([2, 2], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))},
+        "next_states",
+        (0, 1, 0, 1),
+        1,
+        "once",
     ),
     "next state fraction": (
-        {"features": altered(([0.2, 1.7], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))}, "next_states", ..., None, None,
+        {"features": altered(([0.2, 1.7], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))},
+        "next_states",
+        ...,
+        None,
+        None,
     ),
     "next state NaN": (
-        {"features": altered(([NAN, 1.0], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))}, "next_states", ..., None, None,
+        {"features": altered(([NAN, 1.0], [[0.0, 0.0], [0.6, 0.8]]), (0, 1, 0))},
+        "next_states",
+        ...,
+        None,
+        None,
     ),
     "offset shape": ({"offset": lambda h, s, a: [0.0]}, "offset", (0, 0, 0), None, None),
     "offset NaN": ({"offset": lambda h, s, a: [0.0, NAN]}, "offset", (1,), 18, None),
-    "reward high": ({"reward": everywhere_changed(1.5, (1, 0, 1), (2, 2, 1))}, "reward", (1, 0, 1), 2, "rescale"),
+    "reward high": (
+        {"reward": everywhere_changed(1.5, (1, 0, 1), (2, 2, 1))},
+        "reward",
+        (1, 0, 1),
+        2,
+        "rescale",
+    ),
     "reward negative": ({"reward": everywhere_changed(-0.1, (0, 2, 0))}, "reward", (0, 2, 0), 1, "rescale"),
     "reward NaN": ({"reward": everywhere_changed(NAN, (2, 1, 1), (2, 2, 0))}, "reward", (2, 1, 1), 2, None),
-    "reward function": ({"reward": lambda h, s, a: 2.0 if h == 1 else 0.0}, "reward", (1, 0, 0), S * A, "rescale"),
+    "reward function": (
+        {"reward": lambda h, s, a: 2.0 if h == 1 else 0.0},
+        "reward",
+        (1, 0, 0),
+        S * A,
+        "rescale",
+    ),
     "reward shape": ({"reward": np.zeros((S, A + 1))}, "reward", None, None, None),
     "reward text": ({"reward": "x"}, "reward", None, None, None),
-    "theta too long": ({"theta": [[0.0, 0.1], [3.0, 4.0], [0.0, 6.0]], "param_bound": 1.0}, "theta", (1,), 2, "param_bound"),
+    "theta too long": (
+        {"theta": [[0.0, 0.1], [3.0, 4.0], [0.0, 6.0]], "param_bound": 1.0},
+        "theta",
+        (1,),
+        2,
+        "param_bound",
+    ),
     "theta NaN": ({"theta": [[0.0, NAN]] * H}, "theta", (0, 1), H, None),
     "theta dimension": ({"theta": np.zeros((H, 3))}, "theta", None, None, "(H, d)"),
     "theta stages": ({"theta": np.zeros((H + 1, 2))}, "theta", None, None, "(H, d)"),
@@ -148,14 +228,24 @@ def test_from_function(case):
 
 ARRAY_CASES = {
     "outcomes length": ({"outcomes": np.full(5, 2)}, "outcomes", None, None),
-    "outcomes empty": ({"outcomes": [], "next_state": [], "features": np.zeros((0, 2))}, "outcomes", None, None),
+    "outcomes empty": (
+        {"outcomes": [], "next_state": [], "features": np.zeros((0, 2))},
+        "outcomes",
+        None,
+        None,
+    ),
     "outcomes negative": ({"outcomes": [[2, 2], [2, 2], [5, -1]]}, "outcomes", ..., ...),
     "outcomes zero": ({"outcomes": [[2, 2], [4, 0], [2, 2]]}, "next_states", (0, 1, 1), 1),
     "next state length": ({"next_state": np.zeros(5)}, "next_state", None, None),
     "next state fraction": ({"next_state": arrays()["next_state"] + 0.3}, "next_state", ..., ...),
     "features rows": ({"features": np.zeros((5, 2))}, "features", None, None),
     "features no column": ({"features": np.zeros((12, 0))}, "features", None, None),
-    "features NaN": ({"features": np.where(np.arange(24).reshape(12, 2) < 22, 0.1, NAN)}, "features", (11, 0), 2),
+    "features NaN": (
+        {"features": np.where(np.arange(24).reshape(12, 2) < 22, 0.1, NAN)},
+        "features",
+        (11, 0),
+        2,
+    ),
     "features long": ({"features": np.full((12, 2), 0.8)}, "features", (0, 0, 0, 0), 12),
     "features sparse rows": ({"features": sparse.csr_array((5, 2))}, "features", None, None),
     "features sparse NaN": ({"features": sparse.csr_array(np.full((12, 2), NAN))}, "features", (0,), 24),
@@ -177,7 +267,9 @@ def test_from_arrays(case):
 
 
 def test_two_tables_for_three_stages_need_a_stage_table():
-    doubled = {k: np.concatenate([v, v]) for k, v in arrays().items() if k in ("outcomes", "next_state", "features")}
+    doubled = {
+        k: np.concatenate([v, v]) for k, v in arrays().items() if k in ("outcomes", "next_state", "features")
+    }
     error = refusal(lambda: MNLMDP.from_arrays(H, S, A, **(arrays() | doubled)))
     assert error.argument == "stage_table"
 
@@ -317,4 +409,7 @@ def test_negative_radius(radius):
     ],
 )
 def test_episodes_that_cannot_have_happened(states, actions):
-    assert refusal(lambda: Episodes.from_states(MDP.problem, states, actions)).argument in ("states", "actions")
+    assert refusal(lambda: Episodes.from_states(MDP.problem, states, actions)).argument in (
+        "states",
+        "actions",
+    )

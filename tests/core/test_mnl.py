@@ -127,9 +127,13 @@ def test_against_the_twins(d, n):
         np.testing.assert_allclose(
             mnl.gradient(theta, phi, y, offset), ref.gradient(row, theta, y), rtol=1e-11, atol=1e-13
         )
-        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(
+            mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13
+        )
         assert mnl.expectation(p, values) == pytest.approx(ref.expected_value(row, theta, values), rel=1e-12)
-        assert mnl.variance(p, values) == pytest.approx(ref.variance(row, theta, values), rel=1e-10, abs=1e-15)
+        assert mnl.variance(p, values) == pytest.approx(
+            ref.variance(row, theta, values), rel=1e-10, abs=1e-15
+        )
         plain = (row[0], phi, np.zeros(n))
         np.testing.assert_allclose(
             mnl.expectation_gradient(theta, phi, values), ref.value_gradient(plain, theta, values), atol=1e-13
@@ -166,7 +170,12 @@ def test_hessian_is_symmetric_and_positive_semidefinite(d, n, seed, scale):
 def test_second_derivative_of_the_expectation_is_bounded_by_the_variance_of_the_move(d, n, seed, scale):
     """|f''| <= span(V) Var_p(phi . x) along x, the inequality behind the variance-aware bound."""
     rng = np.random.default_rng(seed)
-    row, theta, values, x = random_row(rng, d, n), scale * rng.normal(size=d), rng.random(n), rng.normal(size=d)
+    row, theta, values, x = (
+        random_row(rng, d, n),
+        scale * rng.normal(size=d),
+        rng.random(n),
+        rng.normal(size=d),
+    )
     phi = row[1]
     assume(np.ptp(values) > 0)
     p = mnl.softmax(phi @ theta)

@@ -10,7 +10,17 @@ from livarot.core.kernel import transition_kernel
 from tests import reference as ref
 from tests.models import random_model, rows_of, to_mdp
 
-FIELDS = ("row_start", "next_state", "offset", "pair_block", "col_start", "col_count", "cols", "feat_start", "feat")
+FIELDS = (
+    "row_start",
+    "next_state",
+    "offset",
+    "pair_block",
+    "col_start",
+    "col_count",
+    "cols",
+    "feat_start",
+    "feat",
+)
 BLOCKS = ("block_start", "block_coords", "gram_start")
 
 
@@ -35,7 +45,9 @@ def sizes_of(model):
 def assert_same_problem(one, other):
     assert one.problem.same_as(other.problem)
     for name in (*FIELDS, *BLOCKS):
-        np.testing.assert_array_equal(getattr(one.problem.rows, name), getattr(other.problem.rows, name), err_msg=name)
+        np.testing.assert_array_equal(
+            getattr(one.problem.rows, name), getattr(other.problem.rows, name), err_msg=name
+        )
     np.testing.assert_array_equal(one.theta, other.theta)
 
 
@@ -91,7 +103,9 @@ def test_stages_may_share_some_tables():
     mdp = to_mdp(model)
     assert mdp.problem.stage_table.tolist() == [0, 1, 0, 2]
     np.testing.assert_allclose(
-        livarot.solve(mdp).value, ref.solve(model["rows"], model["theta"], model["reward"])["value"], atol=1e-12
+        livarot.solve(mdp).value,
+        ref.solve(model["rows"], model["theta"], model["reward"])["value"],
+        atol=1e-12,
     )
 
 
@@ -113,7 +127,9 @@ def test_rewards_as_function_table_or_full_array():
     common = {"features": features, "theta": [0.0]}
     full = MNLMDP.from_function(3, 2, 2, reward=np.stack([table] * 3), **common).problem.reward
     for reward in (table, lambda h, s, a: table[s, a], table.tolist()):
-        np.testing.assert_array_equal(MNLMDP.from_function(3, 2, 2, reward=reward, **common).problem.reward, full)
+        np.testing.assert_array_equal(
+            MNLMDP.from_function(3, 2, 2, reward=reward, **common).problem.reward, full
+        )
 
 
 @pytest.mark.parametrize("layout", ["csr_array", "coo_array", "csc_matrix", "lil_array"])
@@ -123,13 +139,20 @@ def test_sparse_features_give_small_blocks(layout):
     counts = rng.integers(1, 4, size=(5, 2))
     nexts = np.concatenate([np.sort(rng.choice(5, n, replace=False)) for n in counts.reshape(-1)])
     dense = np.eye(len(nexts))
-    common = {"outcomes": counts, "next_state": nexts, "reward": np.zeros((5, 2)), "theta": np.zeros(len(nexts))}
+    common = {
+        "outcomes": counts,
+        "next_state": nexts,
+        "reward": np.zeros((5, 2)),
+        "theta": np.zeros(len(nexts)),
+    }
     one = MNLMDP.from_arrays(2, 5, 2, features=getattr(sparse, layout)(dense), **common)
     other = MNLMDP.from_arrays(2, 5, 2, features=dense, **common)
     assert_same_problem(one, other)
     rows = one.problem.rows
     informative = counts.reshape(-1) >= 2
-    assert rows.gram_size == int((counts.reshape(-1)[informative] ** 2).sum() + counts.reshape(-1)[~informative].sum())
+    assert rows.gram_size == int(
+        (counts.reshape(-1)[informative] ** 2).sum() + counts.reshape(-1)[~informative].sum()
+    )
     assert np.array_equal(rows.pair_block >= 0, informative)
     assert np.diff(rows.block_start).max() == 3
     matrix = rng.normal(size=(len(nexts), len(nexts)))
@@ -145,7 +168,14 @@ def test_sparse_features_give_small_blocks(layout):
 def test_repeated_entries_of_a_sparse_matrix_are_added():
     features = sparse.coo_array((np.array([0.3, 0.4]), (np.array([1, 1]), np.array([0, 0]))), shape=(3, 1))
     mdp = MNLMDP.from_arrays(
-        1, 2, 1, outcomes=[2, 1], next_state=[0, 1, 1], features=features, reward=np.zeros((2, 1)), theta=[1.0]
+        1,
+        2,
+        1,
+        outcomes=[2, 1],
+        next_state=[0, 1, 1],
+        features=features,
+        reward=np.zeros((2, 1)),
+        theta=[1.0],
     )
     np.testing.assert_allclose(mdp.problem.features(0, 0, 0), [[0.0], [0.7]])
 
@@ -210,7 +240,7 @@ def test_a_problem_does_not_hold_theta():
 @pytest.mark.parametrize("scale", [7.3, 0.021])
 @pytest.mark.parametrize("shared", [False, True])
 def test_normalising_is_undone_exactly(scale, shared):
-    """Features of any size: probabilities, values and theta in the given units are those of the plain model."""
+    """Features of any size: probabilities and theta in the given units are those of the plain model."""
     model = random_model(np.random.default_rng(9), offsets=True)
     big = [[[(n, scale * f, o) for n, f, o in state] for state in stage] for stage in model["rows"]]
     mdp = to_mdp(model | {"rows": big}, shared=shared, normalise=True)

@@ -1,4 +1,4 @@
-"""Maximum likelihood with a ridge, weights and a ball, against the twin and its own first-order conditions."""
+"""Maximum likelihood with a ridge, weights and a ball: against the twin and first-order conditions."""
 
 import math
 
@@ -19,7 +19,11 @@ def random_data(rng, mdp, n, weights=True):
     """Pairs of a model with random choices: (pairs, choices, weights) and the twin's samples."""
     problem, rows = mdp.problem, rows_of(mdp)
     places = [
-        (int(rng.integers(problem.horizon)), int(rng.integers(problem.n_states)), int(rng.integers(problem.n_actions)))
+        (
+            int(rng.integers(problem.horizon)),
+            int(rng.integers(problem.n_states)),
+            int(rng.integers(problem.n_actions)),
+        )
         for _ in range(n)
     ]
     pairs = np.array([problem.pair(*place) for place in places], dtype=np.int64)
@@ -107,7 +111,9 @@ def test_pairs_with_one_outcome_do_not_count():
     mdp = livarot.envs.river_swim(4, 3)
     left, right = mdp.problem.pair(0, 2, 0), mdp.problem.pair(0, 2, 1)
     only = fit_mle(mdp.problem, np.array([right] * 3), np.array([2, 2, 0], np.int32), reg=1.0)
-    both = fit_mle(mdp.problem, np.array([right, left, right, left, right]), np.array([2, 0, 2, 0, 0], np.int32), reg=1.0)
+    both = fit_mle(
+        mdp.problem, np.array([right, left, right, left, right]), np.array([2, 0, 2, 0, 0], np.int32), reg=1.0
+    )
     np.testing.assert_array_equal(only.theta, both.theta)
 
 

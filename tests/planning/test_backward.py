@@ -18,7 +18,9 @@ KINDS = ["dense", "block", "partial"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_solve_against_the_twin(kind, seed):
-    model = random_model(np.random.default_rng(seed), H=5, S=6, A=3, d=6, U=5, kind=kind, offsets=True, scale=3.0)
+    model = random_model(
+        np.random.default_rng(seed), H=5, S=6, A=3, d=6, U=5, kind=kind, offsets=True, scale=3.0
+    )
     found = livarot.solve(to_mdp(model))
     exact = ref.solve(model["rows"], model["theta"], model["reward"])
     np.testing.assert_allclose(found.value, exact["value"], rtol=0, atol=1e-12)
@@ -46,7 +48,7 @@ def test_states_that_the_start_cannot_reach_are_solved_too():
 
 
 def tied(values, reward=0.0, wide=0):
-    """One stage before the end: action a reaches a sure state, or (a = wide) the ends around it with 1/2 each."""
+    """Action a reaches a sure state; action ``wide`` the ends around it, with probability 1/2 each."""
 
     def features(h, s, a):
         if h == 0 and s == 0 and a == wide:
@@ -88,9 +90,13 @@ def test_evaluate_against_the_twin(kind):
         sure = rng.integers(3, size=(4, 5))
         np.testing.assert_allclose(livarot.evaluate(mdp, sure), ref.evaluate(*twin, sure), rtol=0, atol=1e-12)
         mixed = rng.dirichlet(np.ones(3), size=(4, 5))
-        np.testing.assert_allclose(livarot.evaluate(mdp, mixed), ref.evaluate(*twin, mixed), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            livarot.evaluate(mdp, mixed), ref.evaluate(*twin, mixed), rtol=0, atol=1e-12
+        )
         one_hot = np.eye(3)[sure]
-        np.testing.assert_allclose(livarot.evaluate(mdp, one_hot), livarot.evaluate(mdp, sure), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            livarot.evaluate(mdp, one_hot), livarot.evaluate(mdp, sure), rtol=0, atol=1e-13
+        )
     best = livarot.solve(mdp)
     np.testing.assert_allclose(livarot.evaluate(mdp, best.policy), best.value, rtol=0, atol=1e-12)
 
@@ -119,12 +125,14 @@ def test_policies_of_any_integer_type():
     mdp = envs.river_swim(4, 5)
     policy = livarot.solve(mdp).policy
     for kind in (np.int8, np.int64, np.uint16):
-        np.testing.assert_array_equal(livarot.evaluate(mdp, policy.astype(kind)), livarot.evaluate(mdp, policy))
+        np.testing.assert_array_equal(
+            livarot.evaluate(mdp, policy.astype(kind)), livarot.evaluate(mdp, policy)
+        )
 
 
 # ---------------------------------------------------------------- the hard chain in closed form
-# H: p*, p worst, bD, B, kappa, V1*, gap of the worst and of the uniform policy (d = 2, T = 1000).  kappa is that of
-# the formula 1 / min p p'; the notes print 21.9 and 32.7 for H = 20 and 30, which their own p worst contradicts.
+# H: p*, p worst, bD, B, kappa, V1*, gap of the worst and of the uniform policy (d = 2, T = 1000).  kappa is
+# the formula 1 / min p p'; the notes print 21.9 and 32.7 for H = 20 and 30, against their own p worst.
 TABLE = {
     3: (0.336561, 0.330121, 0.01449, 0.709, 4.5, 0.8964, 0.0150, 0.0075),
     5: (0.202500, 0.197523, 0.01555, 1.403, 6.3, 1.6548, 0.0327, 0.0163),
@@ -158,7 +166,9 @@ def test_the_table_of_the_hard_chain(H):
     np.testing.assert_allclose(run.regret, best.value[0, 0] - uniform, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("H", "d", "gap"), [(3, 2, None), (6, 2, 0.2), (5, 3, 0.1), (8, 4, None), (2, 2, 0.1)])
+@pytest.mark.parametrize(
+    ("H", "d", "gap"), [(3, 2, None), (6, 2, 0.2), (5, 3, 0.1), (8, 4, None), (2, 2, 0.1)]
+)
 def test_closed_forms_of_the_hard_chain(H, d, gap):
     T = 500
     mdp = envs.hard_chain(H, n_episodes=T, dim=d, gap=gap, seed=3)

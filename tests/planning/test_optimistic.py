@@ -1,4 +1,4 @@
-"""Optimistic plans of every rule: against plans made pair by pair, the certified recursion, and bit for bit."""
+"""Optimistic plans of every rule: against plans made pair by pair, their certificates, bit for bit."""
 
 import math
 
@@ -26,7 +26,9 @@ def variance_value(row, values, region):
     center, matrix, radius = region
     mean = np.array(ref.softmax(row, center)) @ row[1]
     first = radius * ref.dual_norm(ref.value_gradient(row, center, values), matrix)
-    curve = min(max(ref.dual_norm(f, matrix) for f in row[1]), max(ref.dual_norm(f - mean, matrix) for f in row[1]))
+    curve = min(
+        max(ref.dual_norm(f, matrix) for f in row[1]), max(ref.dual_norm(f - mean, matrix) for f in row[1])
+    )
     bound = ref.expected_value(row, center, values) + first + np.ptp(values) * (radius * curve) ** 2 / 2
     return min(bound, max(values))
 
@@ -103,7 +105,9 @@ def test_plan_against_the_naive_one(rule, kind, shared):
     if isinstance(rule, PlugIn):
         assert plan.center is plan.gram is plan.radius is None
     else:
-        assert same_bits((plan.center, plan.gram, plan.radius), (estimate.theta, estimate.gram, np.array([0.25])))
+        assert same_bits(
+            (plan.center, plan.gram, plan.radius), (estimate.theta, estimate.gram, np.array([0.25]))
+        )
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 1.0, 3.0])
@@ -149,7 +153,9 @@ def test_rules_at_radius_zero_are_the_plug_in():
     # and the plug-in at the truth is the optimum
     truth = estimate._replace(theta=mdp.theta[None])
     best = livarot.solve(mdp).value
-    np.testing.assert_allclose(optimistic_plan(mdp.problem, truth, 0.0, PlugIn()).value[0], best, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        optimistic_plan(mdp.problem, truth, 0.0, PlugIn()).value[0], best, rtol=0, atol=1e-12
+    )
 
 
 def test_ties_go_to_the_first_action():
@@ -172,7 +178,7 @@ def test_the_second_order_bonus_is_clipped_everywhere():
 # ---------------------------------------------------------------- certificates
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_certified_bound_holds_whenever_the_truth_is_inside(kind):
-    """About 200 models over the three kinds: upper >= V*, upper >= what the plan believes; so do the bonuses."""
+    """About 200 models over the three kinds: upper >= V* and >= what the plan believes; so do bonuses."""
     rng = np.random.default_rng(20 + KINDS.index(kind))
     wide = 0
     for k in range(67):
@@ -186,7 +192,9 @@ def test_the_certified_bound_holds_whenever_the_truth_is_inside(kind):
         estimate, dense = random_estimate(rng, problem, spread=1.0)
         size = 10.0 ** rng.uniform(-2, 0.3)
         estimate = estimate._replace(theta=mdp.theta[None] + size * rng.normal(size=estimate.theta.shape))
-        needed = max(ref.norm_in(mdp.theta[j] - estimate.theta[0, j], dense[0, j]) for j in range(len(mdp.theta)))
+        needed = max(
+            ref.norm_in(mdp.theta[j] - estimate.theta[0, j], dense[0, j]) for j in range(len(mdp.theta))
+        )
         radius = needed * (1 + 1e-12) * (1.0 if k % 2 else 1.5)
         optimum = float(problem.start @ livarot.solve(mdp).value[0])
         for rule in (JointMaximum(), JointMaximum(FrankWolfe(5, n_starts=0)), VarianceBonus()):
@@ -194,7 +202,9 @@ def test_the_certified_bound_holds_whenever_the_truth_is_inside(kind):
             assert plan.upper[0] >= optimum - 1e-12
             assert plan.upper[0] >= plan.start_value[0] - 1e-12
             assert plan.upper[0] <= H + 1e-12
-        assert optimistic_plan(problem, estimate, radius, SecondOrderBonus()).start_value[0] >= optimum - 1e-12
+        assert (
+            optimistic_plan(problem, estimate, radius, SecondOrderBonus()).start_value[0] >= optimum - 1e-12
+        )
         wide += radius > 1.0
     assert 10 < wide < 60
 
@@ -215,11 +225,15 @@ def test_the_certified_bound_of_very_wide_sets():
     for radius in (10.0, 1e3, 4e3, 1e5):
         plan = optimistic_plan(mdp.problem, estimate, radius)
         assert plan.upper[0] >= plan.start_value[0]
-        truth = max(float(livarot.core.mnl.softmax([0.0, -50 + x, -100 - 0.1 * x])[2]) for x in (-radius, radius))
+        truth = max(
+            float(livarot.core.mnl.softmax([0.0, -50 + x, -100 - 0.1 * x])[2]) for x in (-radius, radius)
+        )
         assert plan.upper[0] >= truth - 1e-12
 
 
-@pytest.mark.parametrize("solver", [FrankWolfe(), FrankWolfe(n_iter=30, n_starts=0), ShiftedPower(max_iter=2)])
+@pytest.mark.parametrize(
+    "solver", [FrankWolfe(), FrankWolfe(n_iter=30, n_starts=0), ShiftedPower(max_iter=2)]
+)
 def test_other_solvers_stay_below_the_bound(solver):
     rng = np.random.default_rng(21)
     mdp = to_mdp(random_model(rng, S=6, A=3, d=3, U=6))
@@ -258,7 +272,10 @@ def test_replicas_together_are_each_alone(rule, shape):
         assert same_bits(tuple(alone), mine), f"replica {r}"
     order = rng.permutation(count)
     shuffled = optimistic_plan(
-        mdp.problem, type(estimate)(*(np.ascontiguousarray(part[order]) for part in estimate)), radius[order], rule
+        mdp.problem,
+        type(estimate)(*(np.ascontiguousarray(part[order]) for part in estimate)),
+        radius[order],
+        rule,
     )
     assert same_bits(shuffled.value, together.value[order])
 
@@ -314,7 +331,13 @@ def test_offsets_enter_pairs_that_theta_does_not_touch():
 
     offset = [0.0, math.log(2.0), math.log(5.0)]
     mdp = livarot.MNLMDP.from_function(
-        2, 3, 1, features=features, reward=[[0.0], [0.5], [1.0]], theta=[0.1, 0.2], offset=lambda h, s, a: offset
+        2,
+        3,
+        1,
+        features=features,
+        reward=[[0.0], [0.5], [1.0]],
+        theta=[0.1, 0.2],
+        offset=lambda h, s, a: offset,
     )
     estimate, _ = random_estimate(np.random.default_rng(34), mdp.problem)
     for rule in RULES[:3]:

@@ -288,7 +288,7 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                 wl[TOTAL + lane] += gj * xj
         # beta |g| - g.x > t, decided without the root: the gap itself is needed at the end only
         if k == 0 and fresh:
-            for lane in range(lanes):  # can the gradient vanish inside the ellipsoid?
+            for lane in range(lanes):  # does the gradient nearly vanish at the centre?
                 low = wl[REACH + lane] * wl[REACH + lane] * wl[TOP + lane] <= wl[FLAT + lane] * wl[FLAT + lane]
                 wl[FLAT + lane] = 1.0 if low else 0.0
         active = 0
@@ -340,8 +340,8 @@ def joint_maximum(
 
     From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
     ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
-    wide ellipsoid in several per cent of the cases; and also where the gradient at the centre is so small that it can
-    vanish inside, beta |g0| <= span(V) sum_i p_i b_i^2.  Expects p at the centre in wo[P] and :func:`centre_widths`
+    wide ellipsoid in several per cent of the cases; and also where the gradient at the centre nearly vanishes,
+    beta |g0| <= span(V) sum_i p_i b_i^2 / 20, since the centre may then be next to a minimum.  Expects p at the centre in wo[P] and :func:`centre_widths`
     done.  The second workspace takes the lanes that still move when most have come to rest.
     """
     for k in range(m):
@@ -357,44 +357,59 @@ def joint_maximum(
             wl[FLAT + lane] = min(wl[FLAT + lane], v[i, lane])
             wl[TOTAL + lane] += wo[i, P + lane] * wo[i, WIDTH + lane] * wo[i, WIDTH + lane]
     for lane in range(lanes):
-        wl[FLAT + lane] = (wl[PEAK + lane] - wl[FLAT + lane]) * wl[TOTAL + lane]
+        wl[FLAT + lane] = 0.05 * (wl[PEAK + lane] - wl[FLAT + lane]) * wl[TOTAL + lane]
         wl[STEPS + lane] = 0.0
         wl[LAST + lane] = -1.0
         wl[BEST_F + lane] = -math.inf
         wl[BEST_GAP + lane] = 0.0
         wl[REACH + lane] = wl[BETA + lane]
         wl[GAP + lane] = math.inf
-    for start in range(1 + min(n_starts, n_out)):
-        count = lanes if start == 0 else push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
-        if count == 0:
-            break
+    one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, lanes, True, keep)
+    broad = 0
+    for lane in range(lanes):
+        broad += 1 if wl[HALF + lane] > wide or wl[FLAT + lane] > 0.0 else 0
+    start = 0
+    while broad > 0 and start < min(n_starts, n_out):
+        broad = push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
+        start += 1
+        if broad > 0:
+            one_start(
+                solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, broad, False, keep
+            )
+
+
+@jit
+def one_start(
+    solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, count, fresh, keep
+):  # fmt: skip
+    """Climb from the trial points of ``count`` moving lanes and keep what is better than the best so far."""
+    for lane in range(lanes):
+        wl[SIGMA + lane] = 0.0
+        wl[F + lane] = -math.inf
+        wl[NORM + lane] = 1e-3 * wl[SCALE + lane] / max(wl[REACH + lane] * wl[REACH + lane], 1e-300)
+        wl[ORIGIN + lane] = lane
+    steps = 0
+    if 2 * count > lanes:
+        steps, count = climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, 0)
         for lane in range(lanes):
-            wl[SIGMA + lane] = 0.0
-            wl[F + lane] = -math.inf
-            wl[NORM + lane] = 1e-3 * wl[SCALE + lane] / max(wl[REACH + lane] * wl[REACH + lane], 1e-300)
-            wl[ORIGIN + lane] = lane
-        steps = 0
-        if 2 * count > lanes:
-            steps, count = climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, start == 0, 0)
-            for lane in range(lanes):
-                rests = count == 0 or wl[GAP + lane] == 0.0
-                better = rests and wl[F + lane] > wl[BEST_F + lane]
-                wl[BEST_GAP + lane] = wl[FINAL + lane] if better else wl[BEST_GAP + lane]
-                wl[BEST_F + lane] = wl[F + lane] if better else wl[BEST_F + lane]
-                wl[INNER + lane] = 1.0 if better else 0.0
-            if keep:
-                for k in range(m):
-                    for lane in range(lanes):
-                        best = wc[k, X + lane] if wl[INNER + lane] > 0.0 else wc[k, BEST_X + lane]
-                        wc[k, BEST_X + lane] = best
+            rests = count == 0 or wl[GAP + lane] == 0.0
+            better = rests and wl[F + lane] > wl[BEST_F + lane]
+            wl[BEST_GAP + lane] = wl[FINAL + lane] if better else wl[BEST_GAP + lane]
+            wl[BEST_F + lane] = wl[F + lane] if better else wl[BEST_F + lane]
+            wl[INNER + lane] = 1.0 if better else 0.0
+        if keep:
+            for k in range(m):
+                for lane in range(lanes):
+                    best = wc[k, X + lane] if wl[INNER + lane] > 0.0 else wc[k, BEST_X + lane]
+                    wc[k, BEST_X + lane] = best
+    if count > 0:
+        move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes)
+    while count > 0:
+        moved = count
+        steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, fresh, steps)
+        commit(wc2, wl2, wc, wl, m, moved, count == 0, keep)
         if count > 0:
-            move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes)
-        while count > 0:
-            moved = count
-            steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, start == 0, steps)
-            commit(wc2, wl2, wc, wl, m, moved, count == 0, keep)
-            if count > 0:
-                move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved)
+            move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved)
 
 
 @jit
