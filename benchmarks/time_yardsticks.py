@@ -114,9 +114,7 @@ def time_runs(workload: Workload, sample: int, frank_wolfe: bool) -> None:
         seconds, result = best_time(partial(run, frank_wolfe=30))
         report(workload.name, "C++ Frank-Wolfe 30", seconds, result.stats)
     problem = workload.problem
-    each = naive_problem(
-        workload, plain.theta[0], plain.gram[0], workload.radius(workload.n_episodes), sample
-    )
+    each = naive_problem(workload, plain.theta[0], plain.gram[0], workload.radius(workload.n_episodes), sample)
     count = problem.horizon * problem.n_states * problem.n_actions * workload.n_episodes * workload.n_seeds
     report(workload.name, f"NumPy ({each * 1e6:.0f} us / problem)", each * count)
 

@@ -251,9 +251,7 @@ def hard_chain(horizon: int, n_episodes: int = 1000, n_seeds: int = 40, dim: int
     reward = np.zeros((horizon, n_states, n_actions))
     reward[:, horizon + 1] = 1.0
     signs = np.random.default_rng((101, horizon)).choice([-1.0, 1.0], (n_seeds, horizon, dim - 1))
-    theta = scale * np.concatenate(
-        [log_odds * signs / alpha, np.full((n_seeds, horizon, 1), 1.0 / bias)], axis=2
-    )
+    theta = scale * np.concatenate([log_odds * signs / alpha, np.full((n_seeds, horizon, 1), 1.0 / bias)], axis=2)
     bound = max(1.5 * (1.0 + np.log(horizon - 1.0)), float(np.linalg.norm(theta, axis=2).max()))
     problem = _assemble(horizon, n_actions, reward, bound, counts, next_state, np.array(phi))
     return Workload(f"A(H={horizon})", problem, theta, n_episodes)

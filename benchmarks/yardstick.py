@@ -69,17 +69,12 @@ class _Problem(ctypes.Structure):
 class _Options(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_double) for name in ("step_size", "reg", "tolerance")),
-        *(
-            (name, ctypes.c_int64)
-            for name in ("frank_wolfe", "max_iterations", "extra_starts", "certificate", "judge")
-        ),
+        *((name, ctypes.c_int64) for name in ("frank_wolfe", "max_iterations", "extra_starts", "certificate", "judge")),
     ]
 
 
 class _Stats(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_int64) for name in ("solves", "evaluations", "wide", "projections", "updates")
-    ]
+    _fields_ = [(name, ctypes.c_int64) for name in ("solves", "evaluations", "wide", "projections", "updates")]
 
 
 @dataclass(frozen=True)
@@ -126,11 +121,7 @@ def library() -> ctypes.CDLL:
     compiler = os.environ.get("CXX", "g++")
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     cpu = Path("/proc/cpuinfo")
-    features = (
-        [line for line in cpu.read_bytes().splitlines() if line.startswith(b"flags")][:1]
-        if cpu.exists()
-        else []
-    )
+    features = [line for line in cpu.read_bytes().splitlines() if line.startswith(b"flags")][:1] if cpu.exists() else []
     key = hashlib.sha256(b"\0".join([*sources, version, *features, " ".join(FLAGS).encode()])).hexdigest()
     folder = Path(os.environ.get("LIVAROT_YARDSTICK_CACHE", SOURCE.parent / ".cache"))
     target = folder / f"yardstick-{key[:16]}.so"

@@ -80,9 +80,7 @@ def write_atomic(path: PathLike, data: bytes) -> None:
         raise bad("path", problem, cure=cure) from error
 
 
-def save_tensors(
-    path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]
-) -> None:
+def save_tensors(path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]) -> None:
     """Write `tensors` (float64, int32, int64 or bool) and the JSON object `header` to `path`, atomically.
 
     Equal content gives equal bytes: order of the names, memory layout and byte order do not count.
@@ -93,8 +91,7 @@ def save_tensors(
     if size > MAX_FILE_BYTES - MAX_HEAD_BYTES - 8:
         raise bad("tensors", f"{size} bytes, a file holds at most {MAX_FILE_BYTES}", cure="split them")
     arrays = {
-        name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
-        for name, array in tensors.items()
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in tensors.items()
     }
     data = _encode(arrays, metadata={_ENTRY: _description(arrays, kind, header)})
     if _head_length(data) > MAX_HEAD_BYTES:

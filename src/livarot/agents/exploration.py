@@ -7,7 +7,8 @@ Both end with a set Theta_h = {|theta - centre|_A <= beta0} around a regularised
 Deviations.  One update of the design per episode and stage (E1).  Radius beta0, not its square root (E4).  The Hessian
 and gradient are those of the stated objective (E10).  The minimiser is taken over the B-ball (E12).  kappa is the bound
 U^2 exp(4B) unless given, rho = min_h max |phi|.  The printed lemma is false for pairs that are never reached (E3): the
-pseudo samples of the literal routine carry no data, and its set guarantees nothing in unvisited directions.
+pseudo samples of the literal routine carry no data, and its set guarantees nothing in unvisited directions.  Pairs with
+one outcome have no leverage and add nothing to A: their choice tells nothing about theta (the print sums them too).
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -56,7 +57,11 @@ class LiteralExploration:
         self, problem: Problem, n_explore: int, kappa: float, stages: list[int]
     ) -> tuple[IntArray, Int32Array, FloatArray]:
         design = literal_design(problem, n_explore, kappa)
-        return design.pair[:, stages].reshape(-1), design.choice[:, stages].reshape(-1), design.weight[:, stages].reshape(-1)
+        return (
+            design.pair[:, stages].reshape(-1),
+            design.choice[:, stages].reshape(-1),
+            design.weight[:, stages].reshape(-1),
+        )
 
 
 @dataclass(frozen=True)
@@ -254,9 +259,7 @@ def _literal(graph, first, last, n_actions, step, identity, action, pair_out, ch
 
 
 @jit
-def _state_aware(
-    graph, stage_table, stage_parameter, node_start, node_state, n_actions, step, pairs, identity, policy
-):
+def _state_aware(graph, stage_table, stage_parameter, node_start, node_state, n_actions, step, pairs, identity, policy):
     replicas, horizon, n_states = policy.shape
     gram = np.empty_like(identity)
     whiten = np.empty_like(identity)

@@ -89,7 +89,9 @@ class Livarot:
             require_positive("kappa", self.kappa)
         check_rule(self.rule)
         if not isinstance(self.exploration, LiteralExploration | StateAwareExploration):
-            raise bad("exploration", f"{self.exploration!r} is no exploration routine", cure="pass LiteralExploration()")
+            raise bad(
+                "exploration", f"{self.exploration!r} is no exploration routine", cure="pass LiteralExploration()"
+            )
         if self.n_explore is not None:
             require_positive_int("n_explore", self.n_explore, minimum=0)
         if self.n_episodes is not None or self.n_explore is None:
@@ -148,9 +150,7 @@ class Livarot:
         else:
             updates = (episode - n_explore) * (problem.horizon if problem.shared_parameter else 1)
             reg = self._reg(problem)
-            beta = livarot_radius(
-                updates, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level
-            )
+            beta = livarot_radius(updates, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level)
         return self.beta_scale * beta
 
     def _end_exploration(self, problem: Problem, state: LivarotState) -> LivarotState:

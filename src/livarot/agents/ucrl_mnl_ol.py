@@ -4,8 +4,8 @@
     e1  = H beta sum_i p_i |phi_i - mean|_{gram^-1},   e2 = (5/2) H beta^2 max_i |phi_i|^2_{gram^-1}.
 
 **The name is a trap**: this is UCRL-MNL-OL of the third arXiv version, the one LIVAROT's paper compares with; the
-NeurIPS version calls the same mechanism UCRL-MNL-LL and gives the name OL to an algorithm with Newton steps whose regret
-is multiplied by kappa.  e1 is certain, the constant 5/2 and the theory's step size and reg are likely.
+NeurIPS version calls the same mechanism UCRL-MNL-LL and gives the name OL to an algorithm with Newton steps whose
+regret is multiplied by kappa.  e1 is certain, the constant 5/2 and the theory's step size and reg are likely.
 """
 
 from __future__ import annotations

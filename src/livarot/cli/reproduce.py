@@ -66,9 +66,7 @@ def _lines(console: Console) -> Callable[[int, int], None]:
         tenth = 10 * done // total
         if tenth > last:
             last = tenth
-            what = (
-                "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} episodes"
-            )
+            what = "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} episodes"
             console.print(f"reproduce: {what}", highlight=False, soft_wrap=True)
 
     return show

@@ -33,7 +33,7 @@ def exploration_radius(
     """beta^0_{tau+1} of Eq. (def beta_t), for |theta - centre|_A <= beta^0 (the algorithm box squares it: E4)."""
     first = (bound + 3.0) * math.sqrt(dim * math.log((n_explore + 1) * horizon / failure_level))
     second = (n_explore + 2) ** 0.25 * _power(kappa, rho, 1.5) * dim * math.log(1.0 + (n_explore + 1) / dim)
-    return (1.0 + 3.0 * math.sqrt(2.0)) * (first + second)
+    return float((1.0 + 3.0 * math.sqrt(2.0)) * (first + second))
 
 
 def exploration_length(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ class Ellipsoid:
     def _dual_norm(self, direction: FloatArray) -> tuple[FloatArray, float]:
         solved = direction.copy()
         solve_cholesky(self._factor, 0, self.dim, solved, 0)
-        return solved, float(np.sqrt(max(direction @ solved, 0.0)))
+        return solved, math.sqrt(max(float(direction @ solved), 0.0))
 
     def width(self, direction: ArrayLike) -> float:
         """max of direction . (theta - center) over the ellipsoid: radius * |direction|_{matrix^-1}."""
@@ -69,7 +70,7 @@ class Ellipsoid:
     def distance(self, x: ArrayLike) -> float:
         """|x - center|_matrix."""
         off = _vector("x", x, self.dim) - self.center
-        return float(np.sqrt(max(off @ self.matrix @ off, 0.0)))
+        return math.sqrt(max(float(off @ self.matrix @ off), 0.0))
 
     def contains(self, x: ArrayLike, tolerance: float = 1e-10) -> bool:
         """Is x inside, up to a relative tolerance on the radius?"""
@@ -83,10 +84,8 @@ class Ellipsoid:
         """:meth:`project` with its multiplier and KKT residual."""
         target = _vector("x", x, self.dim) - self.center
         matrix = _symmetric("metric", metric, self.center)
-        # scale both matrices to order one: the multiplier is scaled back below
-        size_m, size_a = float(np.abs(matrix).max()), float(np.abs(self.matrix).max())
-        if size_m == 0.0 or size_a == 0.0:
-            raise bad("metric" if size_m == 0.0 else "matrix", "is zero", cure="give a positive definite matrix")
+        # scale both matrices to order one, by powers of four: exact, and so are their roots
+        size_m, size_a = _order("metric", matrix), _order("matrix", self.matrix)
         blocks = np.array([0, self.dim]), np.array([0, self.dim**2])
         out = np.empty(self.dim)
         m, a = matrix / size_m, self.matrix / size_a
@@ -114,6 +113,14 @@ class Ellipsoid:
         return Projection(point, mu * size_m / size_a, kkt, steps, bool(sound))
 
 
+def _order(argument: str, matrix: FloatArray) -> float:
+    """The power of four next to a matrix's largest entry."""
+    largest = float(np.abs(matrix).max())
+    if largest == 0.0:
+        raise bad(argument, "is zero", cure="give a positive definite matrix")
+    return float(4.0 ** np.round(np.log2(largest) / 2.0))
+
+
 def _vector(argument: str, x: ArrayLike, dim: int) -> FloatArray:
     vector = require_finite(argument, np.array(x, dtype=np.float64))
     if vector.shape != (dim,):
@@ -136,9 +143,7 @@ def _symmetric(argument: str, matrix: ArrayLike, center: FloatArray) -> FloatArr
     return np.ascontiguousarray((array + array.T) / 2)
 
 
-def _polish(
-    m: FloatArray, a: FloatArray, target: FloatArray, x: FloatArray, mu: float, radius: float
-) -> FloatArray:
+def _polish(m: FloatArray, a: FloatArray, target: FloatArray, x: FloatArray, mu: float, radius: float) -> FloatArray:
     """Refine (M + mu A) x = M target and |x|_A = radius with residuals in extended precision.
 
     Plain double precision leaves |x|_A wrong by rounding times the condition of A.

@@ -8,14 +8,14 @@ work was split; ``nogil`` lets threads run different seeds side by side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 from numba import njit
 
-F = TypeVar("F", bound=Callable[..., object])
+Kernel = Callable[..., Any]
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile a module-level function; the machine code is cached on disk."""
-    compiled: F = njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled

@@ -15,7 +15,6 @@ Everything goes through the shifted exponential, so logits of 1e4 are as good as
 
 from __future__ import annotations
 
-
 import math
 
 import numpy as np
@@ -84,7 +83,7 @@ def choice_probabilities(offset, row, n, feat, at, m, local, p):
 
 @jit
 def choice_hessian(feat, at, n, m, p, mean, out):
-    """Mean feature and the Hessian sum_i p_i (phi_i - mean)(phi_i - mean)' in ``out`` (lower part, row-major (m, m))."""
+    """Mean feature, and the Hessian sum_i p_i (phi_i - mean)(phi_i - mean)' in ``out`` (lower part, (m, m))."""
     for j in range(m):
         total = 0.0
         for i in range(n):
@@ -168,5 +167,3 @@ def expectation_gradient(theta: ArrayLike, features: ArrayLike, values: ArrayLik
     phi, v = np.asarray(features, dtype=np.float64), np.asarray(values, dtype=np.float64)
     p = softmax(phi @ np.asarray(theta))
     return np.asarray((p * (v - p @ v)) @ phi)
-
-

@@ -70,7 +70,7 @@ class Episodes(NamedTuple):
                 raise bad(argument, f"{numbers[first]} is out of range", index=first, count=len(wrong), cure=cure)
         choices = np.zeros(actions.shape, dtype=np.int32)
         for r, h in np.ndindex(*actions.shape):
-            found = np.flatnonzero(problem.next_states(h, states[r, h], actions[r, h]) == states[r, h + 1])
+            found = np.flatnonzero(problem.next_states(h, int(states[r, h]), int(actions[r, h])) == states[r, h + 1])
             if len(found) == 0:
                 raise bad(
                     "states",

@@ -11,7 +11,7 @@ may be shared by all stages.  Stages are numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.checks import (
+    FeatureFunction,
+    RewardLike,
+    check_reward,
+    check_stage_table,
+    check_start,
+    check_theta,
+    collect_stage,
+    feature_matrix,
+    row_index,
+    whole_numbers,
+)
 from livarot.core.jit import jit
 from livarot.core.ragged import STORED, BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
 from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
 from livarot.storage import load_tensors, save_tensors
 
-FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
-RewardLike = ArrayLike | Callable[[int, int, int], float]
 NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 
 
@@ -131,7 +141,7 @@ class Problem:
         tables: list[dict[str, NDArray[Any]]] = []
         stage_table = np.zeros(horizon, dtype=np.int32)
         for h in range(horizon):
-            table = _collect_stage(h, n_states, n_actions, features, offset)
+            table = collect_stage(h, n_states, n_actions, features, offset)
             for known, other in enumerate(tables):
                 if all(np.array_equal(table[k], other[k]) for k in table):
                     stage_table[h] = known
@@ -182,18 +192,18 @@ class Problem:
         require_positive_int("n_states", n_states)
         require_positive_int("n_actions", n_actions)
         require_non_negative("param_bound", param_bound)
-        counts = _whole_numbers("outcomes", outcomes)
+        counts = whole_numbers("outcomes", outcomes)
         if (counts < 0).any():
             first = int(np.flatnonzero(counts < 0)[0])
             raise bad("outcomes", "is negative", index=first, count=int((counts < 0).sum()))
         n_tables, rest = divmod(len(counts), n_states * n_actions)
         if rest or n_tables == 0:
             raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
-        table = _check_stage_table(stage_table, n_tables, horizon)
-        nexts = _whole_numbers("next_state", next_state)
+        table = check_stage_table(stage_table, n_tables, horizon)
+        nexts = whole_numbers("next_state", next_state)
         if len(nexts) != counts.sum():
             raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {counts.sum()}")
-        matrix, dim = _feature_matrix(features, len(nexts))
+        matrix, dim = feature_matrix(features, len(nexts))
         shift = None if offset is None else require_finite("offset", offset)
         if shift is not None and shift.shape != nexts.shape:
             raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
@@ -207,7 +217,7 @@ class Problem:
                 raise bad(
                     "features",
                     f"norm {norms[over[0]]:.6g} > 1 at (table, state, action, outcome)",
-                    index=_row_index(rows, int(over[0])),
+                    index=row_index(rows, int(over[0])),
                     count=len(over),
                     cure="pass normalise=True (theta is rescaled to match) or divide the features yourself",
                 )
@@ -220,8 +230,8 @@ class Problem:
             horizon=horizon,
             rows=rows,
             stage_table=table,
-            reward=_check_reward(reward, horizon, n_states, n_actions),
-            start=_check_start(start, n_states),
+            reward=check_reward(reward, horizon, n_states, n_actions),
+            start=check_start(start, n_states),
             param_bound=float(param_bound) * scale,
             shared_parameter=bool(shared_parameter),
             feature_scale=scale,
@@ -309,7 +319,7 @@ class MNLMDP:
         is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
         features by their largest norm and multiplies theta and the bound by it.
         """
-        vector, bound, shared = _check_theta(theta, param_bound)
+        vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_function(
             horizon,
             n_states,
@@ -348,7 +358,7 @@ class MNLMDP:
         (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
         ``stage_table`` (H,) says which table a stage uses: all the first one, or one each, when it is None.
         """
-        vector, bound, shared = _check_theta(theta, param_bound)
+        vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_arrays(
             horizon,
             n_states,
@@ -385,8 +395,9 @@ class MNLMDP:
     def load(cls, path: str | Path) -> MNLMDP:
         """Read a model written by :meth:`save`."""
         tensors, header = load_tensors(path, kind="mnlmdp")
-        shape = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
-        rows = Rows(**shape, **{k: tensors[k] for k in STORED})
+        shape: dict[str, Any] = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
+        stored: dict[str, Any] = shape | {k: tensors[k] for k in STORED}
+        rows = Rows(**stored)
         problem = Problem(
             horizon=int(header["horizon"]),
             rows=rows,
@@ -411,155 +422,3 @@ def _propagate(reach, stage_table, row_start, next_state, n_actions):  # type: i
                 end = row_start[first + (s + 1) * n_actions]
                 for row in range(begin, end):
                     reach[h + 1, next_state[row]] = True
-
-
-def _collect_stage(
-    h: int,
-    n_states: int,
-    n_actions: int,
-    features: FeatureFunction,
-    offset: Callable[[int, int, int], ArrayLike] | None,
-) -> dict[str, NDArray[Any]]:
-    """Call the user's functions for every (s, a) of a stage and check what comes back."""
-    counts, nexts, phis, shifts = [], [], [], []
-    dim: int | None = None
-    for s in range(n_states):
-        for a in range(n_actions):
-            answer = features(h, s, a)
-            if not (isinstance(answer, Sequence) and len(answer) == 2):
-                raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
-            states = _whole_numbers("next_states", answer[0], (h, s, a))
-            try:
-                raw = answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1]
-                phi = np.asarray(raw, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise bad("features", f"are no numbers at (h, s, a) ({error})", index=(h, s, a)) from error
-            if len(states) == 0:
-                raise bad(
-                    "next_states",
-                    "empty reachable set at (h, s, a)",
-                    index=(h, s, a),
-                    cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
-                )
-            if phi.ndim == 1 and len(states) == 1:
-                phi = phi[None, :]
-            dim = phi.shape[-1] if dim is None else dim
-            if phi.shape != (len(states), dim):
-                raise bad(
-                    "features",
-                    f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)",
-                    index=(h, s, a),
-                    cure="one row of d numbers per next state, the same d everywhere",
-                )
-            if not np.isfinite(phi).all():
-                raise bad("features", "not finite at (h, s, a)", index=(h, s, a), count=int((~np.isfinite(phi)).sum()))
-            shift = np.zeros(len(states)) if offset is None else np.asarray(offset(h, s, a), dtype=np.float64)
-            if shift.shape != (len(states),):
-                raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
-            counts.append(len(states))
-            nexts.append(states.astype(np.int64))
-            phis.append(phi)
-            shifts.append(shift)
-    return {
-        "outcomes": np.asarray(counts, dtype=np.int64),
-        "next_state": np.concatenate(nexts),
-        "phi": np.concatenate(phis),
-        "offset": np.concatenate(shifts),
-        "dim": np.asarray(dim),
-    }
-
-
-def _whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = None) -> IntArray:
-    """Integers (any shape, flattened); 1.0 will do, 0.7 and NaN will not."""
-    try:
-        numbers = np.asarray(values).reshape(-1)
-        whole = numbers.astype(np.int64) if numbers.dtype.kind in "iu" else np.rint(numbers.astype(np.float64))
-    except (TypeError, ValueError) as error:
-        raise bad(argument, f"are no numbers ({error})", index=index) from error
-    if whole.dtype != np.int64 and not (np.isfinite(whole).all() and np.array_equal(whole, numbers)):
-        wrong = np.flatnonzero(~(whole == numbers))
-        where = index if index is not None else int(wrong[0])
-        raise bad(argument, f"{numbers[wrong[0]]} is no integer", index=where, count=len(wrong))
-    return whole.astype(np.int64)
-
-
-def _feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
-    if hasattr(features, "tocoo"):
-        sparse = features.tocsr().copy()
-        sparse.sum_duplicates()  # scipy's meaning of repeated entries
-        sparse = sparse.tocoo()
-        if sparse.shape[0] != n_rows:
-            raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
-        values = require_finite("features", np.asarray(sparse.data, dtype=np.float64))
-        return (sparse.coords[0], sparse.coords[1], values), int(sparse.shape[1])
-    dense = require_finite("features", features)
-    if dense.ndim != 2 or len(dense) != n_rows or dense.shape[1] < 1:
-        raise bad("features", f"has shape {dense.shape}, expected ({n_rows}, d) with d >= 1")
-    return dense, int(dense.shape[1])
-
-
-def _check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: int) -> Int32Array:
-    if stage_table is None:
-        if n_tables not in (1, horizon):
-            raise bad("stage_table", f"{n_tables} tables for {horizon} stages", cure="say which table a stage uses")
-        return np.arange(horizon, dtype=np.int32) if n_tables == horizon else np.zeros(horizon, dtype=np.int32)
-    table = np.asarray(stage_table, dtype=np.int32)
-    if table.shape != (horizon,) or (table < 0).any() or (table >= n_tables).any():
-        raise bad("stage_table", f"must be ({horizon},) with entries in 0..{n_tables - 1}")
-    return table
-
-
-def _check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray, float, bool]:
-    vector = require_finite("theta", theta)
-    if vector.ndim not in (1, 2) or vector.size == 0:
-        raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
-    shared = vector.ndim == 1
-    vector = np.atleast_2d(vector)
-    bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
-    return vector, bound, shared
-
-
-def _check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:
-    shape = (horizon, n_states, n_actions)
-    if callable(reward):
-        array = require_finite("reward", [reward(*index) for index in np.ndindex(*shape)]).reshape(shape)
-    else:
-        array = require_finite("reward", reward)
-        if array.shape == shape[1:]:
-            array = np.broadcast_to(array, shape)
-    if array.shape != shape:
-        raise bad("reward", f"has shape {array.shape}, expected {shape} or {shape[1:]}")
-    require_finite("reward", array)
-    outside = np.argwhere((array < 0) | (array > 1))
-    if len(outside):
-        index = tuple(int(i) for i in outside[0])
-        raise bad(
-            "reward",
-            f"reward {array[index]:.6g} is outside [0, 1] at (h, s, a)",
-            index=index,
-            count=len(outside),
-            cure="rescale the rewards to [0, 1]",
-        )
-    return np.ascontiguousarray(array)
-
-
-def _check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
-    array = np.asarray(start)
-    if array.dtype.kind not in "iuf":
-        raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
-    if array.ndim == 0:
-        if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
-            raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
-        return np.eye(1, n_states, int(array))[0]
-    weights = array.astype(np.float64)
-    if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
-    if abs(weights.sum() - 1.0) > 1e-9:
-        raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
-    return weights / weights.sum()
-
-
-def _row_index(rows: Rows, row: int) -> tuple[int, int, int, int]:
-    pair = int(np.searchsorted(rows.row_start, row, side="right")) - 1
-    table, rest = divmod(pair, rows.n_states * rows.n_actions)
-    return table, rest // rows.n_actions, rest % rows.n_actions, int(row - rows.row_start[pair])

@@ -134,8 +134,8 @@ class Rows:
         positions = self.cols[start : start + self.col_count[pair]]
         block = self.pair_block[pair]
         if block == NO_BLOCK:  # positions of an uninformative pair are coordinates themselves
-            return positions.astype(np.int64)
-        return self.block_coords[self.block_start[block] + positions].astype(np.int64)
+            return np.asarray(positions, dtype=np.int64)
+        return np.asarray(self.block_coords[self.block_start[block] + positions], dtype=np.int64)
 
     def norms(self) -> FloatArray:
         """Euclidean norm of every feature row, (rows,)."""
@@ -175,9 +175,7 @@ class Rows:
         for block in range(self.n_blocks):
             coords = self.block_coords[self.block_start[block] : self.block_start[block + 1]]
             part = packed[..., self.gram_start[block] : self.gram_start[block + 1]]
-            dense[..., coords[:, None], coords[None, :]] = part.reshape(
-                *packed.shape[:-1], len(coords), len(coords)
-            )
+            dense[..., coords[:, None], coords[None, :]] = part.reshape(*packed.shape[:-1], len(coords), len(coords))
         return dense
 
 

@@ -1,8 +1,8 @@
 """The hard chain of Park, Kwon and Lee, behind the lower bound and the paper's figures (algorithms section 5, certain).
 
-States s_1 .. s_{H+2} (numbered from 0 here), start s_1, actions {-1, 1}^{d-1}.  At stage h the chain is in s_h and moves
-on to s_{h+1}, or falls into the good state s_{H+2}, which pays 1 at every stage; s_{H+1} and s_{H+2} are absorbing.
-With delta = 1/H (``base_probability``), Delta (``gap``) and a sign vector x_h in {-1, 1}^{d-1} per stage:
+States s_1 .. s_{H+2} (numbered from 0 here), start s_1, actions {-1, 1}^{d-1}.  At stage h the chain is in s_h and
+moves on to s_{h+1}, or falls into the good state s_{H+2}, which pays 1 at every stage; s_{H+1} and s_{H+2} are
+absorbing.  With delta = 1/H (``base_probability``), Delta (``gap``) and a sign vector x_h in {-1, 1}^{d-1} per stage:
 
     bD    = log( (1-delta)(delta + (d-1) Delta) / (delta (1 - delta - (d-1) Delta)) ) / (d-1)
     alpha = sqrt(bD / (1 + (d-1) bD)),   beta = sqrt(1 / (1 + (d-1) bD))
@@ -12,8 +12,8 @@ With delta = 1/H (``base_probability``), Delta (``gap``) and a sign vector x_h i
 so that P(s_{H+2}|s_h, a) = 1/(1 + (H-1) exp(-bD x_h . a)), which is delta + (d-1) Delta at a = x_h.  Features are then
 divided by their largest norm (theta multiplied by it).
 
-Deviations: no factor B in bD (E29: it would break that identity); d counts the bias coordinate, so there are d - 1 signs
-and 2^(d-1) actions (E32).
+Deviations: no factor B in bD (E29: it would break that identity); d counts the bias coordinate, so there are d - 1
+signs and 2^(d-1) actions (E32).
 """
 
 from __future__ import annotations

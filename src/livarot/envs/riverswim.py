@@ -1,13 +1,13 @@
 """RiverSwim (Osband 2013; the variant of Cho et al. 2024), as an MNL MDP (algorithms section 6, certain).
 
-States 0..S-1 on a river, start at 0.  *Left* always moves one state down and pays 5/1000 at state 0.  *Right* fights the
-current: at 0 it stays with .4 and moves up with .6; in the middle .05 down, .6 stay, .35 up; at the top .4 down, .6 stay.
-Right at the top pays 1.
+States 0..S-1 on a river, start at 0.  *Left* always moves one state down and pays 5/1000 at state 0.  *Right* fights
+the current: at 0 it stays with .4 and moves up with .6; in the middle .05 down, .6 stay, .35 up; at the top .4 down,
+.6 stay.  Right at the top pays 1.
 
 Two encodings of the same kernel:
 
-``one-hot``  one coordinate per (s, a, s') except a support state with phi = 0, the most likely one; theta is the log-odds
-             against it.  Nothing is shared between states: Gram matrices fall into blocks of size 1 or 2.
+``one-hot``  one coordinate per (s, a, s') except a support state with phi = 0, the most likely one; theta is the
+             log-odds against it.  Nothing is shared between states: Gram matrices fall into blocks of size 1 or 2.
 ``moves``    shared features of "right" (up / down, and the same at either bank): d = 4, the few numbers that really
              describe the river.
 """

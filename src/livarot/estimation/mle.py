@@ -74,9 +74,7 @@ def fit_mle(
 @jit
 def _sample_probabilities(graph, pair, theta, local, p):
     block, m = graph.pair_block[pair], graph.col_count[pair]
-    local_parameter(
-        theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local
-    )
+    local_parameter(theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local)
     row = graph.row_start[pair]
     n = graph.row_start[pair + 1] - row
     choice_probabilities(graph.offset, row, n, graph.feat, graph.feat_start[pair], m, local, p)
@@ -126,7 +124,7 @@ def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out,
     p, local, mean, gradient = np.empty(most_out), np.empty(d), np.empty(d), np.empty(d)
     part = np.empty(d * d)
     step, trial, target, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    low, product, work = np.empty(size), np.empty(d), np.empty(4 * d + 2 * size)
+    low, work = np.empty(size), np.empty(4 * d + 2 * size)
     identity = np.zeros(size)
     for b in range(len(graph.block_start) - 1):
         n = graph.block_start[b + 1] - graph.block_start[b]

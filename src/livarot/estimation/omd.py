@@ -23,8 +23,8 @@ from livarot.core.jit import jit
 from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
 from livarot.core.linalg import factor_solve, packed_product, packed_whitener, project_packed, quadratic
 from livarot.core.plan import Episodes, Estimate
-from livarot.core.problem import Problem
 from livarot.core.pool import SMALL, fresh_copy
+from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 
 SLACK = 1e-12
@@ -87,7 +87,7 @@ def omd_update(
 def project_estimate(problem: Problem, estimate: Estimate, within: ParameterSet) -> Estimate:
     """theta projected on Theta in the norm of its Gram matrix."""
     theta = estimate.theta.copy()
-    scratch = np.empty(10 * problem.dim + 4 * problem.rows.gram_size)
+    scratch = np.empty(10 * problem.dim + 5 * problem.rows.gram_size)
     for r, k in np.ndindex(*theta.shape[:2]):
         project_parameter(
             problem.rows.graph, -1, np.empty((0, 0)), 0, 0, estimate.gram[r, k], within, r, k, theta[r, k], scratch
@@ -114,7 +114,7 @@ def _update(
     matrices = np.empty((4, widest * widest, LANES))
     scalars = np.empty((2, LANES))
     where = np.empty((6, LANES), dtype=np.int64)
-    scratch = np.empty(10 * theta.shape[2] + 4 * gram.shape[2])
+    scratch = np.empty(10 * theta.shape[2] + 5 * gram.shape[2])
     pairs = np.empty(replicas * horizon, dtype=np.int64)
     mine = np.empty(replicas * horizon, dtype=np.int64)
     chosen = np.empty(replicas * horizon, dtype=np.int64)
@@ -324,7 +324,8 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
     d, size = len(own), len(gram)
     full = scratch[4 * d + 2 * size : 4 * d + 3 * size]
     shape = scratch[4 * d + 3 * size : 4 * d + 4 * size]
-    vectors = scratch[4 * d + 4 * size :]
+    plain = scratch[4 * d + 4 * size : 4 * d + 5 * size]
+    vectors = scratch[4 * d + 5 * size :]
     origin, target, out = vectors[0:d], vectors[d : 2 * d], vectors[2 * d : 3 * d]
     bounded = math.isfinite(within.radius[r])
     limit = within.bound * within.bound
@@ -348,6 +349,8 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
             target[i] = origin[i]
         if turn > 1:  # (M + mu I)^-1 M origin
             packed_product(full, graph.block_start, graph.gram_start, origin, target)
+            for i in range(size):
+                plain[i] = full[i]
             move_diagonal(full, graph.block_start, graph.gram_start, mu)
             factor_solve(full, graph.block_start, graph.gram_start, scratch[4 * d : 4 * d + size], target)
         if not on_ball:
@@ -356,7 +359,8 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
         radius = within.bound if on_ball else within.radius[r]
         project_packed(full, shape, graph.block_start, graph.gram_start, target, radius, out, scratch)
         if turn > 1:
-            move_diagonal(full, graph.block_start, graph.gram_start, -mu)
+            for i in range(size):
+                full[i] = plain[i]
         length = 0.0
         for i in range(d):
             if not on_ball:
@@ -367,7 +371,12 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
             away = 0.0
             if bounded:
                 away = quadratic(
-                    within.shape[r, k], graph.block_start, graph.gram_start, graph.block_coords, own, within.center[r, k]
+                    within.shape[r, k],
+                    graph.block_start,
+                    graph.gram_start,
+                    graph.block_coords,
+                    own,
+                    within.center[r, k],
                 )
             if away <= within.radius[r] * (1.0 + SLACK):
                 return
@@ -377,7 +386,7 @@ def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, sc
             for i in range(size):
                 mu = max(mu, full[i])
         else:
-            if abs(length - limit) <= 1e-13 * limit or high - low <= 1e-15 * high:
+            if abs(length - limit) <= 1e-13 * limit or (math.isfinite(high) and high - low <= 1e-15 * high):
                 return
             if length > limit:
                 low = mu

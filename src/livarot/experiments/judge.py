@@ -10,8 +10,10 @@ theta* lies in all confidence sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
@@ -34,8 +36,9 @@ class Judge:
         self.value = np.stack([s.value[0] for s in solutions])  # (R or 1, S)
         self.variance = np.stack([s.variance for s in solutions])  # (R or 1, H, S)
         self.optimum = self.value @ self.problem.start  # (R or 1,)
-        self._judged: object = None
-        self._policy_value = self.optimum
+        # the policies judged last and their values: most agents keep most of their policies most of the time
+        self._judged: NDArray[Any] = np.zeros((0, 0, 0), dtype=np.int32)
+        self._policy_value = np.array(self.optimum)
 
     def episode(
         self, plan: Plan, episodes: Episodes, regret: FloatArray, realised: FloatArray, variance: FloatArray
@@ -45,8 +48,13 @@ class Judge:
         if plan.policy is not self._judged:
             out = np.empty(max(len(plan.policy), len(self.prob)))
             model = (rows.row_start, rows.next_state, problem.stage_table, *problem.nodes, problem.reward)
-            judge = start_value if plan.policy.ndim == 3 else start_value_mixed
-            judge(*model, problem.start, self.prob, self.base, plan.policy, out)
+            if plan.policy.ndim == 4:
+                start_value_mixed(*model, problem.start, self.prob, self.base, plan.policy, out)
+            else:
+                last = self._judged if self._judged.shape == plan.policy.shape else plan.policy[:0]
+                if len(last) == len(out):
+                    out[:] = self._policy_value
+                start_value(*model, problem.start, self.prob, self.base, plan.policy, last, out)
             self._judged, self._policy_value = plan.policy, out
         np.subtract(self.optimum, self._policy_value, out=regret)
         score(problem.reward, self.value, self.variance, episodes.states, episodes.actions, realised, variance)
@@ -61,14 +69,16 @@ class Judge:
 
 @jit
 def start_value(
-    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, out
+    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, last, out
 ):
-    """start . V^pi_1 over the reachable states."""
+    """start . V^pi_1 over the reachable states; a replica that plays what it played in ``last`` keeps its value."""
     horizon, n_states, n_actions = reward.shape
     value = np.zeros((horizon + 1, n_states))
     for r in range(len(out)):
         own = prob[r if len(prob) > 1 else 0]
         table = r if len(policy) > 1 else 0
+        if len(last) == len(out) and len(policy) == len(out) and same_policy(node_start, node_state, policy, last, r):
+            continue
         for h in range(horizon - 1, -1, -1):
             for node in range(node_start[h], node_start[h + 1]):
                 s = node_state[node]
@@ -83,6 +93,15 @@ def start_value(
         for node in range(node_start[0], node_start[1]):
             total += start[node_state[node]] * value[0, node_state[node]]
         out[r] = total
+
+
+@jit
+def same_policy(node_start, node_state, policy, last, r):
+    for h in range(len(node_start) - 1):
+        for node in range(node_start[h], node_start[h + 1]):
+            if policy[r, h, node_state[node]] != last[r, h, node_state[node]]:
+                return False
+    return True
 
 
 @jit

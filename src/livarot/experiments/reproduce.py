@@ -137,10 +137,7 @@ class Reproduction:
                 f.key: {
                     "title": f.title,
                     "gap": {str(h): f.gap(h, self.n_episodes) for h in self.horizons},
-                    "agents": {
-                        c.key: {str(h): self._cell_summary(f, c, h) for h in self.horizons}
-                        for c in CONTENDERS
-                    },
+                    "agents": {c.key: {str(h): self._cell_summary(f, c, h) for h in self.horizons} for c in CONTENDERS},
                 }
                 for f in FAMILIES
             },
@@ -232,9 +229,7 @@ class _Runs:
         longest_first = sorted(self.cells, key=lambda cell: (-cell.horizon, cell.contender == UNIFORM.key))
         pool = ThreadPoolExecutor(workers)
         try:
-            futures: dict[Cell, Future[Curves]] = {
-                cell: pool.submit(self._one, cell) for cell in longest_first
-            }
+            futures: dict[Cell, Future[Curves]] = {cell: pool.submit(self._one, cell) for cell in longest_first}
             ended, _ = wait(futures.values(), return_when=FIRST_EXCEPTION)
             for future in ended:
                 future.result()

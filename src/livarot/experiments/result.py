@@ -123,7 +123,7 @@ class RunResult:
         for name, column in self.columns.items():
             tensors[name] = np.ascontiguousarray(np.ma.getdata(column))
             tensors[f"{name}.mask"] = np.ascontiguousarray(np.ma.getmaskarray(column))
-        header = {"agent": self.agent, "settings": self.settings, "horizon": self.horizon}
+        header: dict[str, Any] = {"agent": self.agent, "settings": self.settings, "horizon": self.horizon}
         save_tensors(path, tensors, kind="run-result", header=header)
 
     @classmethod

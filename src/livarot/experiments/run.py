@@ -1,16 +1,17 @@
 """``livarot.run``: an agent against a model, many seeds at once, judged exactly.
 
 The seeds of a run are replicas: one plan, one rollout and one update serve all of them, so that the cost of Python is
-paid once per episode and not once per seed.  Given the plans, seeds are independent, and the same operations are done for
-each whatever its neighbours: results do not depend on how seeds are grouped or on the number of workers (threads; the
-compiled loops release the interpreter lock).
+paid once per episode and not once per seed.  Given the plans, seeds are independent, and the same operations are done
+for each whatever its neighbours: results do not depend on how seeds are grouped or on the number of workers
+(threads; the compiled loops release the interpreter lock).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def run(
     models = _check_models(mdp, len(seeds))
     workers = min(workers, len(seeds))
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
-    parts = [slice(first, last) for first, last in zip(cuts, cuts[1:], strict=False)]
+    parts = [slice(first, last) for first, last in pairwise(cuts)]
 
     def work(part: slice) -> dict[str, FloatArray]:
         own = models if len(models) == 1 else models[part]
@@ -121,7 +122,7 @@ def _run_replicas(
 
 
 def _check_seeds(seed: int | Sequence[int]) -> list[int]:
-    seeds = [seed] if np.ndim(seed) == 0 else list(seed)  # type: ignore[arg-type,list-item]
+    seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed]
     if not seeds:
         raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
     for index, value in enumerate(seeds):

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.jit import jit
+from livarot.core.kernel import Kernel, transition_kernel
 from livarot.core.plan import check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
-from livarot.core.kernel import Kernel, transition_kernel
 
 TIE = 1e-9
 
@@ -51,9 +51,7 @@ def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
     policy = np.zeros(shape, dtype=np.int32)
     variance = np.empty(shape)
     rows = problem.rows
-    _solve(
-        rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel, value, q, policy, variance
-    )
+    _solve(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel, value, q, policy, variance)
     return Solution(value, q, policy, variance)
 
 

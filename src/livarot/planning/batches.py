@@ -1,8 +1,8 @@
 """Which pairs a plan has to visit at each stage, grouped so that a batch has one shape.
 
-Large groups of pairs that share one block are also *packed*: their features, offsets and next states are copied once into
-the layout of the lane kernels, batch after batch, so that a plan reads them in order.  This doubles the memory of the
-features and saves a transposition in every plan.
+Large groups of pairs that share one block are also *packed*: their features, offsets and next states are copied once
+into the layout of the lane kernels, batch after batch, so that a plan reads them in order.  This doubles the memory of
+the features and saves a transposition in every plan.
 """
 # mypy: disable-error-code="no-untyped-def"
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.ellipsoid import Ellipsoid
+from livarot.core.lanes import LANES
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite
-from livarot.core.lanes import LANES
+from livarot.planning.bounds import upper_bound
 from livarot.planning.lanes import (
     BEST_GAP,
     BEST_X,
@@ -31,7 +32,6 @@ from livarot.planning.lanes import (
     centre_widths,
     joint_maximum,
     lane_workspaces,
-    upper_bound,
     whiten_shared,
 )
 from livarot.planning.rules import JOINT_MAXIMUM, ShiftedPower, Solver

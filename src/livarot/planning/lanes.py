@@ -26,6 +26,7 @@ import numpy as np
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES
 from livarot.core.mnl import exp
+from livarot.core.ragged import FloatArray
 
 SHIFTED_POWER, FRANK_WOLFE = 0, 1
 
@@ -40,7 +41,7 @@ X, G, XT, GT, MEAN, BEST_X, COL = (LANES * name for name in range(7))
 ) = (LANES * name for name in range(21))  # fmt: skip
 
 
-def lane_workspaces(n_out: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def lane_workspaces(n_out: int, m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """wo, wc, wl for up to ``n_out`` outcomes and ``m`` columns."""
     return np.zeros((n_out, OUT)), np.zeros((m, COL)), np.zeros(PROBLEM)
 
@@ -146,22 +147,6 @@ def centre_widths(y, wo, wc, wl, n_out, m, lanes):
 
 
 @jit
-def largest_norm(y, wl, n_out, m, lanes):
-    """wl[INNER] = max_i |y_i|^2."""
-    for lane in range(lanes):
-        wl[INNER + lane] = 0.0
-    for i in range(n_out):
-        for lane in range(lanes):
-            wl[NORM + lane] = 0.0
-        for k in range(m):
-            row = i * m + k
-            for lane in range(lanes):
-                wl[NORM + lane] += y[row, lane] * y[row, lane]
-        for lane in range(lanes):
-            wl[INNER + lane] = max(wl[INNER + lane], wl[NORM + lane])
-
-
-@jit
 def two_outcomes(y, v, wo, wl, out, m, lanes):
     """The exact maximum for two outcomes: the better one's logit gains beta |y_1 - y_2|."""
     for lane in range(lanes):
@@ -246,8 +231,9 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
     gamma = 2/(k + 2); from a start that is not ``fresh`` k begins at 1, since gamma = 1 would forget it.
 
     The first-order (Frank-Wolfe) gap is beta |g| - g.x; a lane rests (wl[GAP] = 0, else infinite) when it is at most
-    tol * wl[SCALE].  wl[NORM] is the least sigma after a rejection.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest,
-    so that the caller can move the others together.
+    tol * wl[SCALE].  wl[NORM] is the least sigma after a rejection.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts
+    wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest, so that the caller can
+    move the others together.
     """
     while True:
         if k > 0 or not fresh:
@@ -341,8 +327,9 @@ def joint_maximum(
     From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
     ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
     wide ellipsoid in several per cent of the cases; and also where the gradient at the centre nearly vanishes,
-    beta |g0| <= span(V) sum_i p_i b_i^2 / 20, since the centre may then be next to a minimum.  Expects p at the centre in wo[P] and :func:`centre_widths`
-    done.  The second workspace takes the lanes that still move when most have come to rest.
+    beta |g0| <= span(V) sum_i p_i b_i^2 / 20, since the centre may then be next to a minimum.  Expects p at the centre
+    in wo[P] and :func:`centre_widths` done.  The second workspace takes the lanes that still move when most have come
+    to rest.
     """
     for k in range(m):
         for lane in range(lanes):
@@ -373,9 +360,7 @@ def joint_maximum(
         broad = push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
         start += 1
         if broad > 0:
-            one_start(
-                solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, broad, False, keep
-            )
+            one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, broad, False, keep)
 
 
 @jit
@@ -493,97 +478,3 @@ def _next_best(v, n_out, lane, last):
         if after and (pick < 0 or value > v[pick, lane]):
             pick = i
     return pick if pick >= 0 else last
-
-
-@jit
-def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
-    """f0 + beta |g0| + span(V) beta^2 min(max|y_i|^2, max|y_i - ybar|^2) / 2, at most max V.
-
-    The variance-aware bound of algorithms section 1 (certain): the first term is the gradient at the centre, the
-    second bounds half the second derivative, |f''| <= span(V) Var(Yx), and Var(Yx) <= max ((y_i - c).x)^2 for any c.
-    Expects p at the centre in wo[P] and :func:`centre_widths` done; leaves max V in wl[PEAK].
-    """
-    centre_weights(v, wo, wl, n_out, lanes)
-    gradient(y, wo, wc, n_out, m, lanes)
-    largest_norm(y, wl, n_out, m, lanes)
-    for lane in range(lanes):
-        wl[NORM + lane] = 0.0
-        wl[PEAK + lane] = v[0, lane]
-        wl[TOTAL + lane] = v[0, lane]
-    for k in range(m):
-        for lane in range(lanes):
-            wl[NORM + lane] += wc[k, GT + lane] * wc[k, GT + lane]
-    for i in range(1, n_out):
-        for lane in range(lanes):
-            wl[PEAK + lane] = max(wl[PEAK + lane], v[i, lane])
-            wl[TOTAL + lane] = min(wl[TOTAL + lane], v[i, lane])
-    for lane in range(lanes):
-        beta = wl[BETA + lane]
-        curve = min(wl[INNER + lane] * beta * beta, wl[HALF + lane] * wl[HALF + lane])
-        rise = beta * math.sqrt(wl[NORM + lane]) + 0.5 * (wl[PEAK + lane] - wl[TOTAL + lane]) * curve
-        out[lane] = min(wl[FT + lane] + rise, wl[PEAK + lane])
-
-
-@jit
-def box_bound(v, wo, wl, n_out, lanes):
-    """wl[FT] = max of the expected value when logit i may move by b_i on its own: an upper bound, solved exactly.
-
-    The maximiser raises the logits with V_i > t and lowers the others, where t is the optimal value; iterating
-    t <- value (Dinkelbach) reaches it from below, from the value at the centre in wl[FT], in at most U + 1 rounds.
-    Where the widths are so large that exponentials would underflow, max V (in wl[PEAK]) is the bound.
-    """
-    for lane in range(lanes):
-        wl[TOP + lane] = wo[0, Z0 + lane] + wo[0, WIDTH + lane]
-        wl[NORM + lane] = wo[0, Z0 + lane] - wo[0, WIDTH + lane]
-    for i in range(1, n_out):
-        for lane in range(lanes):
-            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z0 + lane] + wo[i, WIDTH + lane])
-            wl[NORM + lane] = max(wl[NORM + lane], wo[i, Z0 + lane] - wo[i, WIDTH + lane])
-    for i in range(n_out):
-        for lane in range(lanes):
-            wo[i, Z + lane] = exp(wo[i, Z0 + lane] + wo[i, WIDTH + lane] - wl[TOP + lane])
-            wo[i, Q + lane] = exp(wo[i, Z0 + lane] - wo[i, WIDTH + lane] - wl[TOP + lane])
-    changed = 1
-    rounds = 0
-    while changed > 0 and rounds < n_out + 2:
-        changed = 0
-        rounds += 1
-        for lane in range(lanes):
-            wl[TOTAL + lane] = 0.0
-            wl[INNER + lane] = 0.0
-        for i in range(n_out):
-            for lane in range(lanes):
-                weight = wo[i, Z + lane] if v[i, lane] > wl[FT + lane] else wo[i, Q + lane]
-                wl[TOTAL + lane] += weight
-                wl[INNER + lane] += weight * v[i, lane]
-        for lane in range(lanes):
-            t = wl[INNER + lane] / wl[TOTAL + lane]
-            changed += 1 if t > wl[FT + lane] + 1e-15 * abs(t) else 0
-            wl[FT + lane] = max(t, wl[FT + lane])
-    for lane in range(lanes):
-        safe = wl[TOP + lane] - wl[NORM + lane] < 600.0  # and rounding must not make it less than the maximum
-        wl[FT + lane] = wl[FT + lane] + 1e-14 * abs(wl[FT + lane]) if safe else wl[PEAK + lane]
-
-
-@jit
-def upper_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
-    """out = the smaller of the box relaxation and the variance-aware bound (expects what that one does)."""
-    variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes)
-    box_bound(v, wo, wl, n_out, lanes)
-    for lane in range(lanes):
-        out[lane] = min(out[lane], wl[FT + lane])
-
-
-@jit
-def second_order_bonus(y, v, wo, wl, out, factor, constant, n_out, m, lanes):
-    """out = p.V + F beta sum_i p_i |y_i - ybar| + c F beta^2 max|y_i|^2 (Li et al.: F = H, c = 5/2)."""
-    centre_value(v, wo, wl, n_out, lanes)
-    largest_norm(y, wl, n_out, m, lanes)
-    for lane in range(lanes):
-        wl[TOTAL + lane] = 0.0
-    for i in range(n_out):
-        for lane in range(lanes):
-            wl[TOTAL + lane] += wo[i, P + lane] * wo[i, WIDTH + lane]
-    for lane in range(lanes):
-        second = constant * wl[BETA + lane] * wl[BETA + lane] * wl[INNER + lane]
-        out[lane] = wl[FT + lane] + factor * (wl[TOTAL + lane] + second)

@@ -20,12 +20,13 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
+from livarot.core.lanes import LANES
 from livarot.core.plan import Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
 from livarot.planning.batches import plan_batches
-from livarot.core.lanes import LANES
+from livarot.planning.bounds import second_order_bonus, upper_bound, variance_bound
 from livarot.planning.lanes import (
     BEST_F,
     BEST_GAP,
@@ -40,10 +41,7 @@ from livarot.planning.lanes import (
     centre_value,
     centre_widths,
     joint_maximum,
-    second_order_bonus,
     two_outcomes,
-    upper_bound,
-    variance_bound,
     whiten_each,
     whiten_shared,
 )
@@ -60,14 +58,13 @@ TIE = 1e-9
 _DEFAULT = JointMaximum()
 
 
-def optimistic_plan(
-    problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None
-) -> Plan:
+def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
     code = (_DEFAULT if rule is None else rule).code()
     replicas = len(estimate.theta)
-    radii = np.full(replicas, radius) if np.ndim(radius) == 0 else np.asarray(radius, dtype=np.float64)
-    if not (radii.shape == (replicas,) and radii.min() >= 0.0):  # NaN fails too
+    single = np.ndim(radius) == 0
+    radii = np.full(replicas, radius) if single else np.asarray(radius, dtype=np.float64)
+    if not (radii.shape == (replicas,) and (radius >= 0.0 if single else radii.min() >= 0.0)):  # NaN fails too
         wrong = np.flatnonzero(~(radii >= 0.0))
         first = int(wrong[0]) if len(wrong) else None
         raise bad("radius", f"{radii}", index=first, count=len(wrong), cure=f"give {replicas} numbers >= 0")

@@ -137,9 +137,7 @@ def render(figure: Figure, kind: Literal["png", "pdf"]) -> bytes:
     """The figure as the bytes of a file; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(
-            buffer, format=kind, dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None
-        )
+        figure.savefig(buffer, format=kind, dpi=150, metadata={"CreationDate": None} if kind == "pdf" else None)
     return buffer.getvalue()
 
 
@@ -188,9 +186,7 @@ def _scaled_panel(axes: Axes, result: Reproduction, family: Family, regret: Regr
 def _legend(figure: Figure, source: Axes, title: str) -> None:
     handles, labels = source.get_legend_handles_labels()
     figure.suptitle(title, fontsize=9.5)
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, handlelength=2.6
-    )
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, handlelength=2.6)
 
 
 def _title(family: Family, result: Reproduction) -> str:

@@ -142,9 +142,7 @@ def _noise(result: Reproduction) -> str:
 def _fixed_gap(result: Reproduction) -> str:
     shares = _shares(result, FIXED_GAP, LEARNERS)
     verdict = (
-        "Here learning shows."
-        if max(shares) < 0.75
-        else "Not every learner is well below it after this many episodes."
+        "Here learning shows." if max(shares) < 0.75 else "Not every learner is well below it after this many episodes."
     )
     return (
         f"With a fixed gap, 1/(2H), the uniform policy has {_ratio(result, FIXED_GAP, UNIFORM)}; "
@@ -225,8 +223,6 @@ def rows(result: Reproduction) -> dict[str, list[list[str]]]:
                 lines.append([regret, str(horizon), *cells])
         for horizon in result.horizons:
             shares = [result.locked_in(family, c, horizon) for c in CONTENDERS]
-            lines.append(
-                ["locked in", str(horizon), *("" if s is None else f"{100 * s:.3g} %" for s in shares)]
-            )
+            lines.append(["locked in", str(horizon), *("" if s is None else f"{100 * s:.3g} %" for s in shares)])
         found[family.title] = lines
     return found

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.jit import jit
+from livarot.core.kernel import transition_kernel
 from livarot.core.plan import Episodes, check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.errors import bad, require_positive_int
-from livarot.core.kernel import transition_kernel
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 
 
