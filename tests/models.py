@@ -50,12 +50,12 @@ def to_model(mdp):
     return model | {"param_bound": mdp.problem.param_bound}
 
 
-def random_model(rng, H=3, S=4, A=2, d=3, U=4, kind="dense", offsets=False, one_table=False, scale=1.0):
+def random_model(rng, H=3, S=4, A=2, d=3, U=4, kind="dense", offsets=False, one_table=False, scale=1.0, ragged=True):
     """A random ragged model.
 
     kind: "dense" features; "block" each (s, a) in one of several groups of coordinates that never meet;
     "partial" a one-hot of the next state (d = S): one big block of which a pair touches a few columns.
-    ``one_table``: features that do not depend on the stage.
+    ``one_table``: features that do not depend on the stage; ``ragged=False``: U outcomes everywhere.
     """
     rows = []
     d = S if kind == "partial" else d
@@ -66,7 +66,7 @@ def random_model(rng, H=3, S=4, A=2, d=3, U=4, kind="dense", offsets=False, one_
         stage = [[None] * A for _ in range(S)]
         for s in range(S):
             for a in range(A):
-                n = int(rng.integers(1, min(U, S) + 1))
+                n = int(rng.integers(1, min(U, S) + 1)) if ragged else U
                 nxt = sorted(int(x) for x in rng.choice(S, n, replace=False))
                 phi = np.zeros((n, d))
                 if kind == "dense":
@@ -91,9 +91,7 @@ def random_estimate(rng, problem, n_replicas=1, spread=0.5):
     lengths = np.linalg.norm(theta, axis=-1, keepdims=True)
     theta *= rng.random((*shape, 1)) * problem.param_bound / np.maximum(lengths, 1e-300)
     root = rng.normal(size=(*shape, problem.dim, problem.dim))
-    dense = root @ root.swapaxes(-1, -2) / problem.dim + 10.0 ** rng.uniform(-spread, spread) * np.eye(
-        problem.dim
-    )
+    dense = root @ root.swapaxes(-1, -2) / problem.dim + 10.0 ** rng.uniform(-spread, spread) * np.eye(problem.dim)
     packed = np.ascontiguousarray(problem.rows.pack(dense))
     return whitened(problem, theta, packed), problem.rows.unpack(packed)
 

@@ -9,10 +9,11 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, StateAwareExploration, Uniform
+from livarot.experiments.judge import Judge
 from livarot.experiments.result import COLUMNS, RunResult
 from tests import reference as ref
 from tests.episodes import play_agent
-from tests.models import random_model, to_mdp, to_model
+from tests.models import random_estimate, random_model, to_mdp, to_model
 
 mpl.use("Agg")
 
@@ -29,9 +30,7 @@ LEARNERS = [
 
 
 def ids(agent):
-    return (
-        f"{agent.name}-{type(getattr(agent, 'exploration', None)).__name__}-{getattr(agent, 'n_explore', 0)}"
-    )
+    return f"{agent.name}-{type(getattr(agent, 'exploration', None)).__name__}-{getattr(agent, 'n_explore', 0)}"
 
 
 def raw(result):
@@ -95,14 +94,10 @@ def test_regret_is_that_of_the_policy_played(agent):
                     plan.start_value[0] - start @ best.value[0], abs=1e-12
                 )
             if plan.upper is not None:
-                assert result.optimism_loss[0, t] == pytest.approx(
-                    plan.upper[0] - plan.start_value[0], abs=1e-12
-                )
+                assert result.optimism_loss[0, t] == pytest.approx(plan.upper[0] - plan.start_value[0], abs=1e-12)
             if plan.radius is not None:
                 gram = mdp.problem.rows.unpack(plan.gram[0])
-                away = max(
-                    ref.norm_in(mdp.theta[k] - plan.center[0, k], gram[k]) for k in range(len(mdp.theta))
-                )
+                away = max(ref.norm_in(mdp.theta[k] - plan.center[0, k], gram[k]) for k in range(len(mdp.theta)))
                 assert bool(result.covered[0, t]) == (away <= plan.radius[0])
         states = [episode.states[0] for episode in log["episodes"]]
         sigma = ref.sigma_bar_trajectory(model["rows"], model["theta"], model["reward"], states)
@@ -114,6 +109,22 @@ def test_coverage_is_seen_to_fail():
     narrow, wide = (livarot.run(RIVER, Livarot(beta_scale=b, reg=1.0), 5) for b in (1e-9, 10.0))
     assert not narrow.covered.any()
     assert wide.covered.all()
+
+
+@pytest.mark.parametrize("size", [0.1, 5.0])
+def test_coverage_at_the_edge_of_the_set(size):
+    """|theta* - center|_gram <= radius for the parameter that is farthest away, to nine digits."""
+    rng = np.random.default_rng(3)
+    for mdp in (RIVER, RAGGED):
+        estimate, dense = random_estimate(rng, mdp.problem, 4)
+        center = mdp.theta[None] + size * rng.normal(size=estimate.theta.shape)
+        away = [
+            max(ref.norm_in(mdp.theta[k] - center[r, k], dense[r, k]) for k in range(len(mdp.theta))) for r in range(4)
+        ]
+        radius, out = np.array(away) * (1 + np.array([1e-9, -1e-9, 1.0, -0.5])), np.empty(4)
+        plan = livarot.Plan(np.zeros((1, 1, 1), np.int32), center=center, gram=estimate.gram, radius=radius)
+        Judge([mdp]).covered(plan, out)
+        assert out.tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_realised_regret_averages_to_the_exact_one():
@@ -185,9 +196,7 @@ def test_one_model_per_seed(agent, workers):
 def test_a_model_equal_in_content_counts_as_the_same_problem():
     twins = [envs.river_swim(4, 6), envs.river_swim(4, 6)]
     assert twins[0].problem is not twins[1].problem
-    assert raw(livarot.run(twins, Livarot(), 5, seed=[0, 1])) == raw(
-        livarot.run(RIVER, Livarot(), 5, seed=[0, 1])
-    )
+    assert raw(livarot.run(twins, Livarot(), 5, seed=[0, 1])) == raw(livarot.run(RIVER, Livarot(), 5, seed=[0, 1]))
 
 
 def test_two_runs_in_threads_do_not_disturb_each_other():

@@ -26,9 +26,7 @@ def variance_value(row, values, region):
     center, matrix, radius = region
     mean = np.array(ref.softmax(row, center)) @ row[1]
     first = radius * ref.dual_norm(ref.value_gradient(row, center, values), matrix)
-    curve = min(
-        max(ref.dual_norm(f, matrix) for f in row[1]), max(ref.dual_norm(f - mean, matrix) for f in row[1])
-    )
+    curve = min(max(ref.dual_norm(f, matrix) for f in row[1]), max(ref.dual_norm(f - mean, matrix) for f in row[1]))
     bound = ref.expected_value(row, center, values) + first + np.ptp(values) * (radius * curve) ** 2 / 2
     return min(bound, max(values))
 
@@ -105,9 +103,7 @@ def test_plan_against_the_naive_one(rule, kind, shared):
     if isinstance(rule, PlugIn):
         assert plan.center is plan.gram is plan.radius is None
     else:
-        assert same_bits(
-            (plan.center, plan.gram, plan.radius), (estimate.theta, estimate.gram, np.array([0.25]))
-        )
+        assert same_bits((plan.center, plan.gram, plan.radius), (estimate.theta, estimate.gram, np.array([0.25])))
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 1.0, 3.0])
@@ -132,13 +128,22 @@ def test_plan_skips_states_that_cannot_be_reached(rule):
     check_against_naive(mdp, rule, rng, 0.5, 1e-12)
 
 
+@pytest.mark.parametrize("outcomes", [2, 3])
 @pytest.mark.parametrize("rule", RULES, ids=names)
-def test_plan_of_a_large_group_of_equal_shape(rule):
+def test_plan_of_a_large_group_of_equal_shape(rule, outcomes):
     """More than 64 pairs of one shape: several batches of one replica, the whitener shared by a batch."""
     rng = np.random.default_rng(9)
-    model = random_model(rng, H=2, S=20, A=4, d=5, U=2)
-    plan, _, _ = check_against_naive(to_mdp(model), rule, rng, 0.4, 1e-11)
+    model = random_model(rng, H=3, S=20, A=4, d=2 if outcomes == 3 else 5, U=outcomes, ragged=False)
+    mdp = to_mdp(model)
+    brute = isinstance(rule, JointMaximum) and outcomes == 3
+    plan, estimate, dense = check_against_naive(mdp, rule, rng, 0.4, 1e-7 if brute else 1e-11)
     assert plan.value[0, 0].min() > 0
+    if isinstance(rule, JointMaximum):
+        _, upper = naive_plan(
+            mdp, estimate.theta[0], dense[0], 0.4, lambda row, v, region, r: r + upper_value(row, v, region)
+        )
+        assert plan.upper[0] == pytest.approx(mdp.problem.start @ upper[0], abs=1e-11)
+        assert (plan.upper[0] > plan.start_value[0]) == (outcomes == 3)
 
 
 def test_rules_at_radius_zero_are_the_plug_in():
@@ -153,9 +158,7 @@ def test_rules_at_radius_zero_are_the_plug_in():
     # and the plug-in at the truth is the optimum
     truth = estimate._replace(theta=mdp.theta[None])
     best = livarot.solve(mdp).value
-    np.testing.assert_allclose(
-        optimistic_plan(mdp.problem, truth, 0.0, PlugIn()).value[0], best, rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(optimistic_plan(mdp.problem, truth, 0.0, PlugIn()).value[0], best, rtol=0, atol=1e-12)
 
 
 def test_ties_go_to_the_first_action():
@@ -192,9 +195,7 @@ def test_the_certified_bound_holds_whenever_the_truth_is_inside(kind):
         estimate, dense = random_estimate(rng, problem, spread=1.0)
         size = 10.0 ** rng.uniform(-2, 0.3)
         estimate = estimate._replace(theta=mdp.theta[None] + size * rng.normal(size=estimate.theta.shape))
-        needed = max(
-            ref.norm_in(mdp.theta[j] - estimate.theta[0, j], dense[0, j]) for j in range(len(mdp.theta))
-        )
+        needed = max(ref.norm_in(mdp.theta[j] - estimate.theta[0, j], dense[0, j]) for j in range(len(mdp.theta)))
         radius = needed * (1 + 1e-12) * (1.0 if k % 2 else 1.5)
         optimum = float(problem.start @ livarot.solve(mdp).value[0])
         for rule in (JointMaximum(), JointMaximum(FrankWolfe(5, n_starts=0)), VarianceBonus()):
@@ -202,9 +203,7 @@ def test_the_certified_bound_holds_whenever_the_truth_is_inside(kind):
             assert plan.upper[0] >= optimum - 1e-12
             assert plan.upper[0] >= plan.start_value[0] - 1e-12
             assert plan.upper[0] <= H + 1e-12
-        assert (
-            optimistic_plan(problem, estimate, radius, SecondOrderBonus()).start_value[0] >= optimum - 1e-12
-        )
+        assert optimistic_plan(problem, estimate, radius, SecondOrderBonus()).start_value[0] >= optimum - 1e-12
         wide += radius > 1.0
     assert 10 < wide < 60
 
@@ -225,15 +224,11 @@ def test_the_certified_bound_of_very_wide_sets():
     for radius in (10.0, 1e3, 4e3, 1e5):
         plan = optimistic_plan(mdp.problem, estimate, radius)
         assert plan.upper[0] >= plan.start_value[0]
-        truth = max(
-            float(livarot.core.mnl.softmax([0.0, -50 + x, -100 - 0.1 * x])[2]) for x in (-radius, radius)
-        )
+        truth = max(float(livarot.core.mnl.softmax([0.0, -50 + x, -100 - 0.1 * x])[2]) for x in (-radius, radius))
         assert plan.upper[0] >= truth - 1e-12
 
 
-@pytest.mark.parametrize(
-    "solver", [FrankWolfe(), FrankWolfe(n_iter=30, n_starts=0), ShiftedPower(max_iter=2)]
-)
+@pytest.mark.parametrize("solver", [FrankWolfe(), FrankWolfe(n_iter=30, n_starts=0), ShiftedPower(max_iter=2)])
 def test_other_solvers_stay_below_the_bound(solver):
     rng = np.random.default_rng(21)
     mdp = to_mdp(random_model(rng, S=6, A=3, d=3, U=6))

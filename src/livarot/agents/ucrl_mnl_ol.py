@@ -39,7 +39,7 @@ class UCRLMNLOL:
     reg: float | None = 10.0  # lambda; None is the theory's 84 sqrt2 eta (B + d)
     beta_scale: float = 0.02  # multiplies the radius
     failure_level: float = 0.05  # delta
-    printed_radius: bool = True  # sqrt(d) log U log(tH/delta); False is the explicit radius of algorithms 3.2
+    printed_radius: bool = True  # sqrt(d) log U log(tH/delta); False is the explicit radius of OFU-MNL+
     bonus_constant: float = 2.5  # of the second-order term
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class UCRLMNLOL:
 
     @classmethod
     def theory(cls) -> UCRLMNLOL:
-        """The constants of its own paper (likely), with the explicit radius of algorithms 3.2."""
+        """The constants of its own paper (likely), with the explicit radius of OFU-MNL+."""
         return cls(step_size=None, reg=None, beta_scale=1.0, printed_radius=False)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:

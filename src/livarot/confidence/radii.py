@@ -9,7 +9,10 @@ import math
 
 
 def kappa_bound(n_outcomes: int, bound: float) -> float:
-    """kappa <= U^2 exp(4 B): the cheap bound the paper's experiments use (infinite where it overflows)."""
+    """kappa <= U^2 exp(4 B): the cheap bound the paper's experiments use (infinite where it overflows).
+
+    It holds for |phi| <= 1 and no offsets; a known offset in the logits is not accounted for.
+    """
     exponent = 4.0 * bound + 2.0 * math.log(n_outcomes)
     return math.exp(exponent) if exponent < 709.0 else math.inf
 
@@ -59,7 +62,7 @@ def second_order_radius_printed(t: int, dim: int, horizon: int, n_outcomes: int,
 def second_order_radius(
     t: int, dim: int, horizon: int, n_outcomes: int, bound: float, reg: float, step_size: float, failure_level: float
 ) -> float:
-    """The explicit radius of OFU-MNL+ (algorithms 3.2) with K = U - 1 and delta/H; certain there, likely here."""
+    """The explicit radius of OFU-MNL+ (Lee and Oh 2024) with K = U - 1 and delta/H; certain there, likely here."""
     level = math.log(2.0 * math.sqrt(1.0 + 2.0 * t) * horizon / failure_level)
     growth = 3.0 * math.log(1.0 + n_outcomes * t) + bound + 2.0
     loss = growth * (17.0 / 16.0 * reg + 2.0 * math.sqrt(reg) * level + 16.0 * level**2)

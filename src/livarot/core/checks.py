@@ -26,6 +26,7 @@ def collect_stage(
     counts, nexts, phis, shifts = [], [], [], []
     empty: list[tuple[int, int, int]] = []
     infinite: list[tuple[int, int, int]] = []
+    n_infinite = 0
     dim: int | None = None
     for s in range(n_states):
         for a in range(n_actions):
@@ -54,6 +55,7 @@ def collect_stage(
                 )
             if not np.isfinite(phi).all():
                 infinite.append((h, s, a))
+                n_infinite += int((~np.isfinite(phi)).sum())
             shift = np.zeros(len(states)) if offset is None else np.asarray(offset(h, s, a), dtype=np.float64)
             if shift.shape != (len(states),):
                 raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
@@ -74,7 +76,7 @@ def collect_stage(
             "features",
             "not finite at (h, s, a)",
             index=infinite[0],
-            count=len(infinite),
+            count=n_infinite,
             cure="replace NaN and infinite entries",
         )
     return {

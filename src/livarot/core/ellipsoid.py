@@ -99,7 +99,7 @@ class Ellipsoid:
             projection_workspace(self.dim, self.dim**2),
         )
         if mu > 0.0 and self.radius > 0.0:
-            out = _polish(m, a, target, out, mu, self.radius * np.sqrt(1.0 / size_a))
+            out, mu = _polish(m, a, target, out, mu, self.radius * np.sqrt(1.0 / size_a))
         pull, push = m @ (out - target), a @ out
         if mu == 0.0 or self.radius == 0.0:
             kkt = 0.0
@@ -143,25 +143,37 @@ def _symmetric(argument: str, matrix: ArrayLike, center: FloatArray) -> FloatArr
     return np.ascontiguousarray((array + array.T) / 2)
 
 
-def _polish(m: FloatArray, a: FloatArray, target: FloatArray, x: FloatArray, mu: float, radius: float) -> FloatArray:
-    """Refine (M + mu A) x = M target and |x|_A = radius with residuals in extended precision.
+def _polish(
+    m: FloatArray, a: FloatArray, target: FloatArray, x: FloatArray, mu: float, radius: float
+) -> tuple[FloatArray, float]:
+    """Refine (M + mu A) x = M target and |x|_A = radius with residuals and norms in extended precision.
 
-    Plain double precision leaves |x|_A wrong by rounding times the condition of A.
+    Plain double precision leaves |x|_A, and with it mu, wrong by rounding times the condition of A.
     """
-    wide_a = a.astype(np.longdouble)
-    point = x.astype(np.longdouble)
-    if np.isfinite(mu):
-        factor, sound = np.empty(a.size), True
-        sound = bool(cholesky((m + mu * a).reshape(-1), 0, len(x), factor, 0))
-        system = m.astype(np.longdouble) + np.longdouble(mu) * wide_a
-        goal = m.astype(np.longdouble) @ target.astype(np.longdouble)
-        for _ in range(2 if sound else 0):
+    wide_m, wide_a = m.astype(np.longdouble), a.astype(np.longdouble)
+    point, goal = x.astype(np.longdouble), wide_m @ target.astype(np.longdouble)
+    factor = np.empty(a.size)
+    for _ in range(4 if np.isfinite(mu) else 0):
+        if not cholesky((m + mu * a).reshape(-1), 0, len(x), factor, 0):
+            break
+        system = wide_m + np.longdouble(mu) * wide_a
+        for _ in range(2):
             step = (goal - system @ point).astype(np.float64)
             solve_cholesky(factor, 0, len(x), step, 0)
             point = point + step
+        pull = wide_a @ point
+        norm = np.sqrt(point @ pull)
+        off = float(norm / np.longdouble(radius)) - 1.0
+        solved = pull.astype(np.float64)
+        solve_cholesky(factor, 0, len(x), solved, 0)
+        slope = float(pull @ solved)
+        moved = mu + off * float(norm) ** 2 / slope if slope > 0.0 else mu
+        if abs(off) < 1e-14 or not moved > 0.0:
+            break
+        mu = moved
     largest = np.abs(point).max()
     if not largest > 0.0:
-        return x
+        return x, mu
     unit = point / largest  # a radius of 1e-300 has no square
-    norm = np.sqrt(unit @ wide_a @ unit)
-    return np.asarray(unit * (np.longdouble(radius) / norm), dtype=np.float64)
+    length = np.sqrt(unit @ wide_a @ unit)
+    return np.asarray(unit * (np.longdouble(radius) / length), dtype=np.float64), mu

@@ -1,4 +1,4 @@
-"""The mathematics of one multinomial-logistic choice (algorithms of sections 0 and 1, certain).
+"""The mathematics of one multinomial-logistic choice (all certain).
 
 For rows ``phi_i`` (U, d), offsets ``o_i`` and a parameter theta: logits ``z_i = o_i + phi_i . theta`` and
 ``p = softmax(z)``.  With ``y`` the observed row and ``V_i`` values of the outcomes:

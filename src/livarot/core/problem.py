@@ -398,13 +398,19 @@ class MNLMDP:
         shape: dict[str, Any] = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
         stored: dict[str, Any] = shape | {k: tensors[k] for k in STORED}
         rows = Rows(**stored)
+        rows.validate()
+        horizon = int(header["horizon"])
+        table = tensors["stage_table"]
+        if table.shape != (horizon,) or (table < 0).any() or (table >= rows.n_tables).any():
+            raise bad("file", "holds a stage table that does not fit", cure="save the model again")
+        check_start(tensors["start"], rows.n_states)
         problem = Problem(
-            horizon=int(header["horizon"]),
+            horizon=horizon,
             rows=rows,
-            stage_table=tensors["stage_table"],
-            reward=tensors["reward"],
+            stage_table=table,
+            reward=check_reward(tensors["reward"], horizon, rows.n_states, rows.n_actions),
             start=tensors["start"],
-            param_bound=float(header["param_bound"]),
+            param_bound=float(require_non_negative("param_bound", header["param_bound"])),
             shared_parameter=bool(header["shared_parameter"]),
             feature_scale=float(header["feature_scale"]),
         )

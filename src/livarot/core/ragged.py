@@ -115,6 +115,40 @@ class Rows:
     def graph(self) -> Graph:
         return Graph(*(getattr(self, name) for name in Graph._fields))
 
+    def validate(self) -> None:
+        """Refuse arrays that do not fit together: a file is data, and no index in it may lead outside an array."""
+        pairs, blocks = len(self.row_start) - 1, len(self.block_start) - 1
+        sizes = np.diff(self.block_start)
+        sound = (
+            pairs >= 1
+            and pairs % (self.n_states * self.n_actions) == 0
+            and _is_partition(self.row_start, len(self.next_state))
+            and len(self.offset) == len(self.next_state)
+            and _within(self.next_state, 0, self.n_states)
+            and _is_partition(self.block_start, self.dim)
+            and np.array_equal(np.sort(self.block_coords), np.arange(self.dim))
+            and np.array_equal(self.gram_start, np.concatenate(([0], np.cumsum(sizes**2))))
+            and all(len(x) == pairs for x in (self.pair_block, self.col_start, self.col_count, self.feat_start))
+            and _within(self.pair_block, NO_BLOCK, blocks)
+            and _within(self.col_count, 0, self.dim + 1)
+            and _within(self.col_start, 0, len(self.cols) + 1)
+            and _within(self.feat_start, 0, len(self.feat) + 1)
+        )
+        if sound:
+            widths = np.where(self.pair_block == NO_BLOCK, self.dim, np.append(sizes, 0)[self.pair_block])
+            sound = (
+                bool(np.all(self.col_start + self.col_count <= len(self.cols)))
+                and bool(np.all(self.feat_start + self.outcomes * self.col_count <= len(self.feat)))
+                and bool(np.all(self.col_count <= widths))
+                and all(
+                    _within(self.cols[first : first + count], 0, width)
+                    for first, count, width in set(zip(self.col_start, self.col_count, widths, strict=True))
+                )
+                and bool(np.isfinite(self.feat).all() and np.isfinite(self.offset).all())
+            )
+        if not sound:
+            raise bad("file", "holds arrays that do not fit together", cure="save the model again")
+
     def pair(self, table: int, state: int, action: int) -> int:
         return (table * self.n_states + state) * self.n_actions + action
 
@@ -177,6 +211,15 @@ class Rows:
             part = packed[..., self.gram_start[block] : self.gram_start[block + 1]]
             dense[..., coords[:, None], coords[None, :]] = part.reshape(*packed.shape[:-1], len(coords), len(coords))
         return dense
+
+
+def _within(x: NDArray[np.integer], low: int, high: int) -> bool:
+    return bool(np.all((x >= low) & (x < high)))
+
+
+def _is_partition(starts: IntArray, total: int) -> bool:
+    """0 = starts[0] <= starts[1] <= ... = total?"""
+    return len(starts) >= 2 and starts[0] == 0 and starts[-1] == total and bool(np.all(np.diff(starts) >= 0))
 
 
 def build_rows(

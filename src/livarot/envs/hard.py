@@ -1,4 +1,4 @@
-"""The hard chain of Park, Kwon and Lee, behind the lower bound and the paper's figures (algorithms section 5, certain).
+"""The hard chain of Park, Kwon and Lee, behind the lower bound and the paper's figures (certain).
 
 States s_1 .. s_{H+2} (numbered from 0 here), start s_1, actions {-1, 1}^{d-1}.  At stage h the chain is in s_h and
 moves on to s_{h+1}, or falls into the good state s_{H+2}, which pays 1 at every stage; s_{H+1} and s_{H+2} are

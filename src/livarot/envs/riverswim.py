@@ -1,4 +1,4 @@
-"""RiverSwim (Osband 2013; the variant of Cho et al. 2024), as an MNL MDP (algorithms section 6, certain).
+"""RiverSwim (Osband 2013; the variant of Cho et al. 2024), as an MNL MDP (certain).
 
 States 0..S-1 on a river, start at 0.  *Left* always moves one state down and pays 5/1000 at state 0.  *Right* fights
 the current: at 0 it stays with .4 and moves up with .6; in the middle .05 down, .6 stay, .35 up; at the top .4 down,

@@ -1,4 +1,4 @@
-"""The online mirror descent estimate with a general step size eta (algorithms section 0, certain).
+"""The online mirror descent estimate with a general step size eta (certain).
 
 With g and Hs the gradient and Hessian of the episode's loss at a stage,
 
@@ -282,6 +282,21 @@ def choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, to
             row = i * m + j
             for lane in range(lanes):
                 mean[j, lane] += p[i, lane] * phi[row, lane]
+    if n_out == 2:  # p_1 p_2 (phi_1 - phi_2)(phi_1 - phi_2)'
+        for lane in range(lanes):
+            total[lane] = p[0, lane] * p[1, lane]
+        for j in range(m):
+            for lane in range(lanes):
+                centred[j, lane] = phi[j, lane] - phi[m + j, lane]
+        for j in range(m):
+            for lane in range(lanes):
+                top[lane] = total[lane] * centred[j, lane]
+            for k in range(m):
+                entry = j * m + k
+                for lane in range(lanes):
+                    part[entry, lane] = top[lane] * centred[k, lane] if k <= j else 0.0
+        return
+    for j in range(m):
         for i in range(n_out):
             row = i * m + j
             for lane in range(lanes):

@@ -1,4 +1,4 @@
-"""Closed-form bounds and bonuses for up to 64 inner problems side by side (workspace as in :mod:`livarot.planning.lanes`)."""
+"""Closed-form bounds and bonuses for up to 64 inner problems side by side (see :mod:`livarot.planning.lanes`)."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def largest_norm(y, wl, n_out, m, lanes):
 def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     """f0 + beta |g0| + span(V) beta^2 min(max|y_i|^2, max|y_i - ybar|^2) / 2, at most max V.
 
-    The variance-aware bound of algorithms section 1 (certain): the first term is the gradient at the centre, the
+    The variance-aware bound (certain): the first term is the gradient at the centre, the
     second bounds half the second derivative, |f''| <= span(V) Var(Yx), and Var(Yx) <= max ((y_i - c).x)^2 for any c.
     Expects p at the centre in wo[P] and :func:`centre_widths` done; leaves max V in wl[PEAK].
     """

@@ -4,7 +4,7 @@
 
 A non-concave problem: two outcomes are solved in closed form; otherwise a local solver with extra starts finds a
 stationary point (``gap`` is its first-order gap), and ``upper`` bounds the global maximum from above, whatever the
-solver did: the smallest of the box relaxation, the variance-aware bound of algorithms section 1, and max V.
+solver did: the smallest of the box relaxation, the variance-aware bound (:mod:`livarot.planning.bounds`), and max V.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def backward(
     for h in range(horizon - 1, -1, -1):
         first_pair = stage_table[h] * n_states * n_actions
         k_param = stage_parameter[h]
-        if h < horizon - 1:
+        if h < horizon - 1 and certify:  # the scale of the solver's tolerance
             value_range(node_start[h + 1], node_start[h + 2], node_state, value, h + 1, spread)
         for item in range(plain_start[stage_list[h]], plain_start[stage_list[h] + 1]):
             for which in range(2 if certify else 1):

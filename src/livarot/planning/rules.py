@@ -81,7 +81,7 @@ class JointMaximum:
 
 @dataclass(frozen=True)
 class VarianceBonus:
-    """The closed-form variance-aware upper bound of algorithms section 1; no inner optimisation at all.
+    """The closed-form variance-aware upper bound; no inner optimisation at all.
 
     Deviation: its last term uses max|phi_i - mean|^2 / 2 in place of max|phi_i - phi_j|^2 / 8, which is valid, up to
     four times looser there, and linear in U.
@@ -98,7 +98,7 @@ class SecondOrderBonus:
     Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
     """
 
-    constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices (algorithms section 0)
+    constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices by |f''| <= span Var
 
     def __post_init__(self) -> None:
         require_non_negative("constant", self.constant)
