@@ -62,8 +62,8 @@ class Livarot:
 
     name: ClassVar[str] = "livarot"
 
-    step_size: float = 20.0  # eta of the OMD step; the print has 1, the paper's experiments 20
-    reg: float | None = 10.0  # lambda of the Gram matrix; None is the theory's 144 d
+    step_size: float = 3.0  # eta of the OMD step; the print has 1, the paper's experiments 20
+    reg: float | None = 3.0  # lambda of the Gram matrix; None is the theory's 144 d
     beta_scale: float = 0.05  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
     printed_radius: bool = False  # sqrt(2/3 d log(t/delta)) + 24 B sqrt d, as printed
