@@ -55,10 +55,8 @@ format: $(STAMP)
 reproduce: setup
 	$(BIN)/livarot reproduce
 
-# Each benchmarks/bench_*.py is a module to run.
 bench: setup
-	set -e; for name in $(basename $(notdir $(wildcard benchmarks/bench_*.py))); do \
-		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
+	$(BIN)/python -m benchmarks.core
 
 # Hashes for every platform and Python the package supports, and no host or path in the file.
 lock:

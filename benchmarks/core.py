@@ -189,7 +189,7 @@ def row_c(quick: bool) -> Row:
 def row_d(quick: bool) -> Row:
     row = Row("D")
     case = workloads.river_swim(50, 20 if quick else 100)
-    three_sides(row, [case], 2 if quick else REPEATS, sample=20 if quick else 60, naive_least=15_000, cpp_most=1.6)
+    three_sides(row, [case], 2 if quick else REPEATS, sample=40 if quick else 200, naive_least=15_000, cpp_most=1.6)
     row.remarks.append("RiverSwim, S=50, d=198, H=100; the naive side inverts the dense Gram matrix")
     return row
 

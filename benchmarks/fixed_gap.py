@@ -1,7 +1,8 @@
 """Exact regret on the chain with a fixed gap .5/H, many seeds: ``python -m benchmarks.fixed_gap [n_seeds]``.
 
-The settings of the paper have heavy tails (a few seeds lock in on a wrong action), so the table has the median, the worst
-seed and the share of locked-in seeds (regret above half of the uniform policy's) beside the mean and its standard error.
+The settings of the paper have heavy tails (a few seeds lock in on a wrong action), so the table has the median, the
+worst seed and the share of locked-in seeds (regret above half of the uniform policy's) beside the mean and its
+standard error.
 B is the bound of the paper, 1.5 (1 + log(H-1)), or the tight max|theta_h|: it sets the ball and LIVAROT's radius.
 """
 
@@ -32,7 +33,8 @@ def main(n_seeds: int = 200) -> None:
     for horizon in (5, 10):
         for bound in (None, "tight"):
             models = [
-                livarot.envs.hard_chain(horizon, N_EPISODES, gap=0.5 / horizon, seed=s, param_bound=bound) for s in seeds
+                livarot.envs.hard_chain(horizon, N_EPISODES, gap=0.5 / horizon, seed=s, param_bound=bound)
+                for s in seeds
             ]
             half = np.inf
             for name, agent in AGENTS.items():

@@ -34,6 +34,7 @@ class Row:
 
     name: str
     figures: dict[str, float] = field(default_factory=dict)
+    checks: dict[str, float] = field(default_factory=dict)  # largest differences between the sides
     targets: list[Target] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -45,19 +46,20 @@ class Row:
         if least is not None:
             self.targets.append(Target(figure, least, at_least=True))
 
-    def check(self, figure: str, differences: ArrayLike, limit: float) -> None:
-        """A correctness check: the largest difference so far is a figure; above the limit (or NaN) it is wrong."""
-        worst = float(np.maximum(np.max(differences), self.figures.get(figure, 0.0)))
-        self.figures[figure] = worst
+    def check(self, name: str, differences: ArrayLike, limit: float) -> None:
+        """A correctness check: the largest difference so far is kept; above the limit (or NaN) it is wrong."""
+        worst = float(np.maximum(np.max(differences), self.checks.get(name, 0.0)))
+        self.checks[name] = worst
         if not worst <= limit:
-            self.wrong = [reason for reason in self.wrong if not reason.startswith(f"{figure} ")]
-            self.wrong.append(f"{figure} is {worst:.3g}, more than {limit:g}")
+            self.wrong = [reason for reason in self.wrong if not reason.startswith(f"{name} ")]
+            self.wrong.append(f"{name} is {worst:.3g}, more than {limit:g}")
 
     def unmet(self) -> list[Target]:
         return [target for target in self.targets if not target.holds(self.figures[target.figure])]
 
     def as_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {k: v if math.isfinite(v) else None for k, v in self.figures.items()}
+        found: dict[str, Any] = dict(self.figures)
+        found["checks"] = {name: value if math.isfinite(value) else None for name, value in self.checks.items()}
         found["targets"] = {t.figure: {"bound": str(t), "holds": t.holds(self.figures[t.figure])} for t in self.targets}
         found["wrong"] = self.wrong
         return found
@@ -71,6 +73,9 @@ class Row:
                 target = by_figure[figure]
                 text += f"  {target!s:<9} {'holds' if target.holds(value) else 'UNMET'}"
             out.append(text)
+        if self.checks:
+            found = ", ".join(f"{name} {short(value)}" for name, value in self.checks.items())
+            out.append(f"{'':<11}  checks: {found}")
         out += [f"{'':<11}  {remark}" for remark in self.remarks]
         return out + [f"{'':<11}  WRONG: {reason}" for reason in self.wrong]
 

@@ -45,9 +45,7 @@ def assert_same_run(mdp, log, twin_log, first=0, theta_atol=1e-9, plan_atol=1e-6
         reach = problem.reachable[:-1]
         twin_policy = np.array(twin_log["policies"][t])
         np.testing.assert_array_equal(plan.policy[0][reach], twin_policy[reach], err_msg=f"episode {t}")
-        assert plan.radius[0] == max(twin_log["radius"][t]) or np.isclose(
-            plan.radius[0], twin_log["radius"][t][0]
-        )
+        assert plan.radius[0] == max(twin_log["radius"][t]) or np.isclose(plan.radius[0], twin_log["radius"][t][0])
         np.testing.assert_allclose(
             plan.value[0, :-1][reach], np.array(twin_log["plans"][t])[:-1][reach], rtol=0, atol=plan_atol
         )

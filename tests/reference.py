@@ -81,10 +81,7 @@ def value_gradient(row, theta, values):
     p, phi = softmax(row, theta), row[1]
     mean = dot(p, values)
     return np.array(
-        [
-            math.fsum(p[i] * (float(values[i]) - mean) * phi[i][j] for i in range(len(p)))
-            for j in range(len(theta))
-        ]
+        [math.fsum(p[i] * (float(values[i]) - mean) * phi[i][j] for i in range(len(p))) for j in range(len(theta))]
     )
 
 

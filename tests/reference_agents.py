@@ -103,9 +103,7 @@ def inner_max_brute(row, values, region, n_starts=40, seed=0):
             else:
                 out = minimise_on(cost, slope, y, [ball(r, 1.0)], np.eye(r), ftol=tolerance)
             out = out / max(1.0, float(np.linalg.norm(out)))
-            edge = -slope(out) / max(
-                1e-300, float(np.linalg.norm(slope(out)))
-            )  # a boundary maximum stays put
+            edge = -slope(out) / max(1e-300, float(np.linalg.norm(slope(out))))  # a boundary maximum stays put
             best = min((best, out, edge), key=cost)
     return expected_value(row, lift(best), values), lift(best)
 
@@ -207,9 +205,7 @@ def max_reachable(rows):
 
 def smallest_scale(rows):
     """rho: over the stages, the smallest of the largest feature norms."""
-    return min(
-        max(math.sqrt(dot(f, f)) for state in stage for row in state for f in row[1]) for stage in rows
-    )
+    return min(max(math.sqrt(dot(f, f)) for state in stage for row in state for f in row[1]) for stage in rows)
 
 
 # ---------------------------------------------------------------- episodes

@@ -162,9 +162,7 @@ def test_both_constraints_can_be_tight():
     point = ref.project([0.1, 3.0], np.diag([1.0, 5.0]), regions)
     np.testing.assert_allclose(point, [0.0, 0.6], atol=1e-12)
     with pytest.raises(ValueError, match="intersect"):
-        ref.project(
-            [0.0, 0.0], np.eye(2), [(np.array([9.0, 0]), np.eye(2), 1.0), ref.ball(2, 1.0), regions[0]]
-        )
+        ref.project([0.0, 0.0], np.eye(2), [(np.array([9.0, 0]), np.eye(2), 1.0), ref.ball(2, 1.0), regions[0]])
 
 
 def test_linear_maximum():
@@ -236,12 +234,8 @@ def test_hard_chain_table(H, best, worst, bar, bound, kappa, value, gap_worst, g
     args = model["rows"], model["theta"], model["reward"]
     right = [int(x == 1) for x in signs[:, 0]]
     for h in range(H):
-        assert ref.softmax(model["rows"][h][h][right[h]], model["theta"][h])[1] == pytest.approx(
-            best, abs=5e-7
-        )
-        assert ref.softmax(model["rows"][h][h][1 - right[h]], model["theta"][h])[1] == pytest.approx(
-            worst, abs=5e-7
-        )
+        assert ref.softmax(model["rows"][h][h][right[h]], model["theta"][h])[1] == pytest.approx(best, abs=5e-7)
+        assert ref.softmax(model["rows"][h][h][1 - right[h]], model["theta"][h])[1] == pytest.approx(worst, abs=5e-7)
     assert model["bar"] == pytest.approx(bar, abs=5e-6)
     assert model["param_bound"] == pytest.approx(bound, abs=5e-4)
     assert max(np.linalg.norm(f) for a in (0, 1) for f in model["rows"][0][0][a][1]) == pytest.approx(1)

@@ -76,11 +76,7 @@ def test_narrow_ellipsoids_have_no_local_maxima():
 def test_bounds_hold_on_five_hundred_problems():
     rng = np.random.default_rng(15)
     for k in range(500):
-        d, n = (
-            (int(rng.integers(3, 6)), int(rng.integers(4, 7)))
-            if k % 25 == 0
-            else (int(rng.integers(1, 3)), 4)
-        )
+        d, n = (int(rng.integers(3, 6)), int(rng.integers(4, 7))) if k % 25 == 0 else (int(rng.integers(1, 3)), 4)
         row, values, region = agents.random_inner(rng, d, n)
         brute, _ = agents.inner_max_brute(row, values, region, n_starts=8)
         center = ref.expected_value(row, region[0], values)
@@ -169,9 +165,7 @@ def test_exploration_radius_of_the_experiment():
 
 def test_livarot_on_the_chain_is_a_logistic_bandit_per_stage():
     H, T = 4, 25
-    model = ref.hard_chain_rows(
-        H, T, 3, gap=0.05, signs=np.random.default_rng(1).choice([-1, 1], size=(H, 2))
-    )
+    model = ref.hard_chain_rows(H, T, 3, gap=0.05, signs=np.random.default_rng(1).choice([-1, 1], size=(H, 2)))
     uniforms = np.random.default_rng(2).random((T, H + 1))
     log = agents.run_livarot(model, uniforms, beta_scale=0.3)
     optimal = ref.solve(model["rows"], model["theta"], model["reward"])["value"][0, 0]

@@ -119,9 +119,7 @@ def test_the_gate_sees(source):
 
 
 def test_the_gate_lets_pass():
-    harmless = (
-        "import re, numpy as np; re.compile('x'); np.load('x', allow_pickle=False); log.info('print(x)')"
-    )
+    harmless = "import re, numpy as np; re.compile('x'); np.load('x', allow_pickle=False); log.info('print(x)')"
     assert offences(ast.parse(harmless)) == []
     assert offences(ast.parse("print('x')"), may_print=True) == []
 

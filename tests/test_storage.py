@@ -200,9 +200,7 @@ def test_garbage_is_refused(tmp_path):
 @pytest.mark.parametrize("field", ["header", "kind", "version", "digest"])
 def test_json_that_livarot_never_writes_is_refused(tmp_path, field, value):
     path = tmp_path / "x"
-    fields = {"digest": '""', "header": "{}", "kind": '"mdp"', "schema": "1", "version": '"0"'} | {
-        field: value
-    }
+    fields = {"digest": '""', "header": "{}", "kind": '"mdp"', "schema": "1", "version": '"0"'} | {field: value}
     text = "{" + ",".join(f'"{key}":{fields[key]}' for key in sorted(fields)) + "}"
     head = json.dumps({"__metadata__": {"livarot": text}}).encode()
     path.write_bytes(len(head).to_bytes(8, "little") + head)

@@ -22,10 +22,7 @@ def uniforms_of(mdp, n, seed=0):
 
 def without_lone_features(model):
     """Rows with one outcome get the feature zero: they carry no data."""
-    rows = [
-        [[(n, f if len(n) > 1 else 0 * f, o) for n, f, o in state] for state in stage]
-        for stage in model["rows"]
-    ]
+    rows = [[[(n, f if len(n) > 1 else 0 * f, o) for n, f, o in state] for state in stage] for stage in model["rows"]]
     return model | {"rows": rows}
 
 
@@ -34,26 +31,18 @@ def without_lone_features(model):
 def test_runs_of_the_printed_experiment(H, d):
     """Ten episodes of exploration, fifty of learning; with kappa = U^2 e^{4B} the sets contain the ball."""
     mdp = envs.hard_chain(H, gap=0.1, dim=d, seed=H)
-    agent = Livarot(
-        n_explore=10, reg_explore=1.0, reg=10.0, step_size=20.0, beta_scale=0.01, printed_radius=True
-    )
+    agent = Livarot(n_explore=10, reg_explore=1.0, reg=10.0, step_size=20.0, beta_scale=0.01, printed_radius=True)
     log, state = play_agent(mdp, agent, 60, seed=H)
     expected = twin.run_livarot(to_model(mdp), uniforms_of(mdp, 60, H), n_explore=10)
     assert_same_run(mdp, log, expected, first=10, plan_atol=1e-10)
     explored = expected["explored"]
     np.testing.assert_array_equal([e.actions[0] for e in log["episodes"][:10]], explored["actions"])
-    assert (
-        np.linalg.norm(explored["center"], axis=1).max() < mdp.problem.param_bound
-    )  # the twin's has no ball
+    assert np.linalg.norm(explored["center"], axis=1).max() < mdp.problem.param_bound  # the twin's has no ball
     np.testing.assert_allclose(state.within.center[0], explored["center"], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(
-        mdp.problem.rows.unpack(state.within.shape[0]), explored["matrix"], rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(mdp.problem.rows.unpack(state.within.shape[0]), explored["matrix"], rtol=0, atol=1e-12)
     assert state.within.radius[0] == pytest.approx(explored["radius"], rel=1e-12)
     assert all(plan.start_value is None and plan.radius is None for plan in log["plans"][:10])
-    assert not log["states"][
-        10
-    ].estimate.theta.any()  # learning starts at zero, with gram = reg I: data discarded
+    assert not log["states"][10].estimate.theta.any()  # learning starts at zero, with gram = reg I: data discarded
     np.testing.assert_array_equal(
         mdp.problem.rows.unpack(log["states"][10].estimate.gram[0]), np.stack([10.0 * np.eye(d)] * H)
     )
@@ -74,9 +63,7 @@ def test_the_explored_set_against_the_twin(kind, kappa):
     np.testing.assert_array_equal([e.actions[0] for e in log["episodes"]], explored["actions"])
     np.testing.assert_array_equal([e.states[0] for e in log["episodes"]], explored["states"])
     within = state.within
-    np.testing.assert_allclose(
-        mdp.problem.rows.unpack(within.shape[0]), explored["matrix"], rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(mdp.problem.rows.unpack(within.shape[0]), explored["matrix"], rtol=0, atol=1e-12)
     assert within.radius[0] == pytest.approx(explored["radius"], rel=1e-12)
     assert within.bound == 1.0
     design = literal_design(mdp.problem, tau, kappa)
@@ -154,9 +141,7 @@ def test_learning_may_keep_the_data():
             table, rest = divmod(int(log.pairs[0, t, h]), 6 * 2)
             assert table == 0
             gram = gram + ref.hessian(rows[h][rest // 2][rest % 2], state.within.center[0, h])
-        np.testing.assert_allclose(
-            CHAIN.problem.rows.unpack(state.estimate.gram[0, h]), gram, rtol=0, atol=1e-10
-        )
+        np.testing.assert_allclose(CHAIN.problem.rows.unpack(state.estimate.gram[0, h]), gram, rtol=0, atol=1e-10)
     cold = explored_state(CHAIN)
     np.testing.assert_array_equal(CHAIN.problem.rows.unpack(cold.estimate.gram[0, 0]), 10.0 * np.eye(2))
 
@@ -231,10 +216,7 @@ def naive_state_aware(mdp, log, r, episode, kappa):
                     if len(row[0]) > 1:
                         design = design + row[1].T @ row[1] / kappa
         for s in np.flatnonzero(problem.reachable[h]):
-            scores = [
-                max(ref.dual_norm(f, design) for f in row[1]) if len(row[0]) > 1 else 0.0
-                for row in rows[h][s]
-            ]
+            scores = [max(ref.dual_norm(f, design) for f in row[1]) if len(row[0]) > 1 else 0.0 for row in rows[h][s]]
             policy[h, s] = next(a for a in range(len(scores)) if scores[a] >= max(scores) * (1 - 1e-11))
     return policy
 

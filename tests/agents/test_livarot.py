@@ -80,7 +80,11 @@ def test_runs_with_the_paper_s_solver():
     model = random_model(np.random.default_rng(5), H=3, S=5, A=3, d=3, U=4)
     mdp = to_mdp(model)
     agent = Livarot(
-        reg=5.0, beta_scale=0.05, printed_radius=True, rule=JointMaximum(FrankWolfe(30, n_starts=0))
+        reg=5.0,
+        step_size=20.0,
+        beta_scale=0.05,
+        printed_radius=True,
+        rule=JointMaximum(FrankWolfe(30, n_starts=0)),
     )
     log, _ = play_agent(mdp, agent, 20, seed=6)
     expected = twin.run_livarot(
@@ -104,15 +108,12 @@ def test_the_radius_counts_updates_or_episodes():
         envs.hard_chain(5, gap=0.1).problem,
         envs.river_swim(4, 6, shared_parameter=True).problem,
     )
-    plain, printed = Livarot(beta_scale=0.3), Livarot(beta_scale=0.3, printed_radius=True)
+    plain = Livarot(beta_scale=0.3, reg=10.0)
+    printed = Livarot(beta_scale=0.3, reg=10.0, printed_radius=True)
     for episode in (0, 1, 10, 57):
         common = (5, 2, problem.param_bound, 10.0, 0.05)
-        assert plain.radius(problem, episode) == pytest.approx(
-            0.3 * twin.livarot_radius(episode, *common, False)
-        )
-        assert printed.radius(problem, episode) == pytest.approx(
-            0.3 * twin.livarot_radius(episode + 1, *common, True)
-        )
+        assert plain.radius(problem, episode) == pytest.approx(0.3 * twin.livarot_radius(episode, *common, False))
+        assert printed.radius(problem, episode) == pytest.approx(0.3 * twin.livarot_radius(episode + 1, *common, True))
         count = 6 * episode  # one parameter: every stage is an update
         exact = 0.3 * twin.livarot_radius(count, 6, 6, shared.param_bound, 10.0, 0.05, False)
         assert plain.radius(shared, episode) == pytest.approx(exact)
@@ -217,9 +218,7 @@ def test_the_first_plan_does_not_depend_on_the_truth():
 
 
 # ---------------------------------------------------------------- seeds, files, edges
-@pytest.mark.parametrize(
-    "agent", [Livarot(), Livarot(n_explore=6, beta_scale=0.2), Livarot(rule=VarianceBonus())]
-)
+@pytest.mark.parametrize("agent", [Livarot(), Livarot(n_explore=6, beta_scale=0.2), Livarot(rule=VarianceBonus())])
 def test_a_run_is_determined_by_its_seed(agent):
     mdp = envs.river_swim(4, 5)
     one, same, other = (play_agent(mdp, agent, 20, seed=s)[1] for s in (3, 3, 4))
@@ -256,9 +255,7 @@ def test_updates_leave_the_old_state_alone():
     for agent in (Livarot(n_explore=5), Livarot(), agents.UCRLMNLOL()):
         log, _ = play_agent(mdp, agent, 12)
         again, _ = play_agent(mdp, agent, 12)
-        assert same_bits(
-            tuple(log["states"]), tuple(again["states"])
-        )  # later episodes did not touch earlier ones
+        assert same_bits(tuple(log["states"]), tuple(again["states"]))  # later episodes did not touch earlier ones
         assert log["states"][5].episode == 5
 
 
@@ -272,7 +269,6 @@ def test_any_rule_can_be_given(rule):
 def test_learning_beats_not_learning():
     mdp = envs.hard_chain(5, gap=0.3, seed=2)
     learned, plain = (
-        livarot.run(mdp, a, 400, seed=range(4)).cumulative_regret[:, -1]
-        for a in (Livarot(), agents.Uniform())
+        livarot.run(mdp, a, 400, seed=range(4)).cumulative_regret[:, -1] for a in (Livarot(), agents.Uniform())
     )
     assert learned.max() < 0.5 * plain.min()

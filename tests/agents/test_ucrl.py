@@ -18,9 +18,7 @@ from tests.models import random_model, to_mdp, to_model
 
 
 def expected_run(mdp, n, seed, **options):
-    return twin.run_ucrl_mnl_ol(
-        to_model(mdp), environment_uniforms(seed, 0, n, mdp.problem.horizon), **options
-    )
+    return twin.run_ucrl_mnl_ol(to_model(mdp), environment_uniforms(seed, 0, n, mdp.problem.horizon), **options)
 
 
 @pytest.mark.parametrize("bound", ["tight", None])
@@ -45,17 +43,12 @@ def test_runs_on_river_swim(shared, beta_scale):
 
 def without_lone_features(model):
     """Rows with one outcome get the feature zero: the printed bonus would reward them for nothing."""
-    rows = [
-        [[(n, f if len(n) > 1 else 0 * f, o) for n, f, o in state] for state in stage]
-        for stage in model["rows"]
-    ]
+    rows = [[[(n, f if len(n) > 1 else 0 * f, o) for n, f, o in state] for state in stage] for stage in model["rows"]]
     return model | {"rows": rows}
 
 
 def test_runs_on_a_random_ragged_model():
-    model = without_lone_features(
-        random_model(np.random.default_rng(3), H=4, S=5, A=3, d=3, U=5, offsets=True)
-    )
+    model = without_lone_features(random_model(np.random.default_rng(3), H=4, S=5, A=3, d=3, U=5, offsets=True))
     mdp = to_mdp(model)
     log, _ = play_agent(mdp, UCRLMNLOL(reg=10.0, step_size=10.0, beta_scale=0.01), 60, seed=4)
     assert_same_run(mdp, log, expected_run(mdp, 60, 4, beta_scale=0.01), plan_atol=1e-9)
@@ -86,9 +79,7 @@ def test_presets_and_constants():
         growth = 3 * math.log(1 + U * t) + bound + 2
         total = growth * (17 / 16 * reg + 2 * math.sqrt(reg) * level + 16 * level**2) + 2
         total += 7 * math.sqrt(6) / 6 * d * eta * math.log(1 + (t + 1) / (2 * reg))
-        assert theory.radius(problem, episode) == pytest.approx(
-            math.sqrt(2 * eta * total + 4 * reg * bound**2)
-        )
+        assert theory.radius(problem, episode) == pytest.approx(math.sqrt(2 * eta * total + 4 * reg * bound**2))
 
 
 def test_the_theory_runs_and_covers():
@@ -109,9 +100,7 @@ def test_certainty_equivalence_follows_the_estimate():
         theta = log["states"][t].estimate.theta[0]
         exact = ref.solve(rows, theta, mdp.problem.reward)
         reach = mdp.problem.reachable[:-1]
-        np.testing.assert_allclose(
-            log["plans"][t].value[0, :-1][reach], exact["value"][:-1][reach], atol=1e-12
-        )
+        np.testing.assert_allclose(log["plans"][t].value[0, :-1][reach], exact["value"][:-1][reach], atol=1e-12)
         first = [[ref.first_best(exact["q"][h, s]) for s in range(7)] for h in range(5)]
         np.testing.assert_array_equal(log["plans"][t].policy[0][reach], np.array(first)[reach])
     result = livarot.run(mdp, agent, 5)

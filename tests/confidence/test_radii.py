@@ -28,9 +28,7 @@ def test_livarot_radius_follows_the_regularisation_and_the_horizon():
     """t H / delta = e^6, d = 9, B = 5, reg = 4: sqrt(2/3 * 9 * 6) + 2 * 5 * sqrt(4) = 6 + 20."""
     assert livarot_radius(2, 9, 3, 5.0, 4.0, 6 * math.exp(-6)) == pytest.approx(26.0, rel=1e-14)
     # with reg = 144 d and H = 1 it is the printed one
-    assert livarot_radius(7, 3, 1, 1.5, 144 * 3, 0.05) == pytest.approx(
-        livarot_radius_printed(7, 3, 1.5, 0.05)
-    )
+    assert livarot_radius(7, 3, 1, 1.5, 144 * 3, 0.05) == pytest.approx(livarot_radius_printed(7, 3, 1.5, 0.05))
     assert livarot_radius(0, 3, 4, 1.5, 10.0, 0.05) == livarot_radius(1, 3, 4, 1.5, 10.0, 0.05)
     values = [livarot_radius(t, 2, 5, 1.0, 10.0, 0.05) for t in range(1, 50)]
     assert np.all(np.diff(values) > 0)
@@ -69,9 +67,7 @@ def test_exploration_radius():
     first = (1.0 + 3) * math.sqrt(2 * 8)
     second = 17**0.25 * 4**1.5 * 2 * math.log(9)
     factor = 1 + 3 * math.sqrt(2)
-    assert exploration_radius(15, 2, 2, 1.0, 4.0, 1.0, delta) == pytest.approx(
-        factor * (first + second), rel=1e-14
-    )
+    assert exploration_radius(15, 2, 2, 1.0, 4.0, 1.0, delta) == pytest.approx(factor * (first + second), rel=1e-14)
     assert exploration_radius(14, 2, 2, 1.0, 2.0, 0.5, 0.05) == pytest.approx(
         twin.explore_radius(14, 2, 2, 1.0, 2.0, 0.5, 0.05), rel=1e-14
     )
@@ -82,9 +78,7 @@ def test_exploration_radius():
 
 def test_exploration_length():
     """4^5 (kappa/rho)^8 (1 + 3 sqrt 2)^4 d^6 (B + 3)^2 log(TH/delta) log(1 + T/d)^6."""
-    exact = (
-        1024 * 2**8 * (1 + 3 * math.sqrt(2)) ** 4 * 2**6 * 25 * math.log(100 * 5 / 0.05) * math.log(51) ** 6
-    )
+    exact = 1024 * 2**8 * (1 + 3 * math.sqrt(2)) ** 4 * 2**6 * 25 * math.log(100 * 5 / 0.05) * math.log(51) ** 6
     assert exploration_length(100, 2, 5, 2.0, 1.0, 0.5, 0.05) == pytest.approx(exact, rel=1e-13)
     # E7: no budget allows it, with kappa = 11.3 at H = 10 and T = 1000
     assert 1e23 < exploration_length(1000, 2, 10, 2.223, 11.3, 1.0, 0.05) < 1e24

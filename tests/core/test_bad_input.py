@@ -267,9 +267,7 @@ def test_from_arrays(case):
 
 
 def test_two_tables_for_three_stages_need_a_stage_table():
-    doubled = {
-        k: np.concatenate([v, v]) for k, v in arrays().items() if k in ("outcomes", "next_state", "features")
-    }
+    doubled = {k: np.concatenate([v, v]) for k, v in arrays().items() if k in ("outcomes", "next_state", "features")}
     error = refusal(lambda: MNLMDP.from_arrays(H, S, A, **(arrays() | doubled)))
     assert error.argument == "stage_table"
 

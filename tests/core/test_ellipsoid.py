@@ -31,9 +31,7 @@ def kkt_residual(found, x, metric, ellipsoid):
     point = np.longdouble(found.point) - np.longdouble(ellipsoid.center)
     target = np.longdouble(x) - np.longdouble(ellipsoid.center)
     rest = m @ (point - target) + np.longdouble(found.multiplier) * (a @ point)
-    return float(
-        np.sqrt(rest @ rest) / (np.sqrt(np.sum((m @ target) ** 2)) + np.sqrt(np.sum((m @ point) ** 2)))
-    )
+    return float(np.sqrt(rest @ rest) / (np.sqrt(np.sum((m @ target) ** 2)) + np.sqrt(np.sum((m @ point) ** 2))))
 
 
 # ---------------------------------------------------------------- support

@@ -127,13 +127,9 @@ def test_against_the_twins(d, n):
         np.testing.assert_allclose(
             mnl.gradient(theta, phi, y, offset), ref.gradient(row, theta, y), rtol=1e-11, atol=1e-13
         )
-        np.testing.assert_allclose(
-            mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13
-        )
+        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13)
         assert mnl.expectation(p, values) == pytest.approx(ref.expected_value(row, theta, values), rel=1e-12)
-        assert mnl.variance(p, values) == pytest.approx(
-            ref.variance(row, theta, values), rel=1e-10, abs=1e-15
-        )
+        assert mnl.variance(p, values) == pytest.approx(ref.variance(row, theta, values), rel=1e-10, abs=1e-15)
         plain = (row[0], phi, np.zeros(n))
         np.testing.assert_allclose(
             mnl.expectation_gradient(theta, phi, values), ref.value_gradient(plain, theta, values), atol=1e-13

@@ -45,9 +45,7 @@ def sizes_of(model):
 def assert_same_problem(one, other):
     assert one.problem.same_as(other.problem)
     for name in (*FIELDS, *BLOCKS):
-        np.testing.assert_array_equal(
-            getattr(one.problem.rows, name), getattr(other.problem.rows, name), err_msg=name
-        )
+        np.testing.assert_array_equal(getattr(one.problem.rows, name), getattr(other.problem.rows, name), err_msg=name)
     np.testing.assert_array_equal(one.theta, other.theta)
 
 
@@ -127,9 +125,7 @@ def test_rewards_as_function_table_or_full_array():
     common = {"features": features, "theta": [0.0]}
     full = MNLMDP.from_function(3, 2, 2, reward=np.stack([table] * 3), **common).problem.reward
     for reward in (table, lambda h, s, a: table[s, a], table.tolist()):
-        np.testing.assert_array_equal(
-            MNLMDP.from_function(3, 2, 2, reward=reward, **common).problem.reward, full
-        )
+        np.testing.assert_array_equal(MNLMDP.from_function(3, 2, 2, reward=reward, **common).problem.reward, full)
 
 
 @pytest.mark.parametrize("layout", ["csr_array", "coo_array", "csc_matrix", "lil_array"])
@@ -150,9 +146,7 @@ def test_sparse_features_give_small_blocks(layout):
     assert_same_problem(one, other)
     rows = one.problem.rows
     informative = counts.reshape(-1) >= 2
-    assert rows.gram_size == int(
-        (counts.reshape(-1)[informative] ** 2).sum() + counts.reshape(-1)[~informative].sum()
-    )
+    assert rows.gram_size == int((counts.reshape(-1)[informative] ** 2).sum() + counts.reshape(-1)[~informative].sum())
     assert np.array_equal(rows.pair_block >= 0, informative)
     assert np.diff(rows.block_start).max() == 3
     matrix = rng.normal(size=(len(nexts), len(nexts)))

@@ -23,9 +23,7 @@ def same_rows(one, other, atol=1e-14):
 
 
 # ---------------------------------------------------------------- the hard chain
-@pytest.mark.parametrize(
-    ("H", "d", "gap"), [(2, 2, 0.2), (5, 2, None), (6, 3, 0.1), (4, 4, None), (10, 2, None)]
-)
+@pytest.mark.parametrize(("H", "d", "gap"), [(2, 2, 0.2), (5, 2, None), (6, 3, 0.1), (4, 4, None), (10, 2, None)])
 def test_hard_chain_is_the_twin(H, d, gap):
     mdp = envs.hard_chain(H, n_episodes=700, dim=d, gap=gap, seed=4, param_bound="tight")
     model = ref.hard_chain_rows(H, 700, d, gap=gap, signs=np.sign(mdp.theta[:, : d - 1]))
@@ -58,9 +56,7 @@ def test_hard_chain_signs_come_from_the_seed():
     np.testing.assert_array_equal(one.theta, same.theta)
     assert not np.array_equal(one.theta, other.theta)
     assert one.problem.same_as(other.problem)  # what the learner knows is the same
-    signs = np.sign(
-        np.concatenate([envs.hard_chain(12, dim=3, gap=0.05, seed=s).theta[:, :2] for s in range(40)])
-    )
+    signs = np.sign(np.concatenate([envs.hard_chain(12, dim=3, gap=0.05, seed=s).theta[:, :2] for s in range(40)]))
     assert abs(signs.mean()) < 4 / math.sqrt(signs.size)
 
 
@@ -133,9 +129,7 @@ def test_environments_by_name():
 
 
 def test_agents_by_name():
-    assert {"livarot", "ucrl-mnl-ol", "certainty-equivalent", "uniform", "oracle"} <= set(
-        agents.registry.names()
-    )
+    assert {"livarot", "ucrl-mnl-ol", "certainty-equivalent", "uniform", "oracle"} <= set(agents.registry.names())
     assert agents.make("livarot", beta_scale=0.3) == agents.Livarot(beta_scale=0.3)
     assert agents.make("ucrl-mnl-ol") == agents.UCRLMNLOL()
     assert agents.make("uniform") == agents.Uniform()

@@ -61,9 +61,7 @@ def check_whitener(problem, estimate):
     """W'W gram = I, and W is lower triangular."""
     white, gram = problem.rows.unpack(estimate.whiten), problem.rows.unpack(estimate.gram)
     product = np.swapaxes(white, -1, -2) @ white @ gram
-    np.testing.assert_allclose(
-        product, np.broadcast_to(np.eye(problem.dim), product.shape), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(product, np.broadcast_to(np.eye(problem.dim), product.shape), rtol=0, atol=1e-10)
     np.testing.assert_array_equal(gram, np.swapaxes(gram, -1, -2))
 
 
@@ -164,9 +162,7 @@ def test_a_shared_parameter_is_updated_in_stage_order():
 def random_set(rng, problem, count, bound, radius, offset):
     """Ellipsoids around points at distance ``offset`` from the origin, intersected with the ball."""
     shape = (count, problem.n_parameters)
-    matrices = np.array(
-        [[random_matrix(rng, problem.dim, 0.5) for _ in range(shape[1])] for _ in range(count)]
-    )
+    matrices = np.array([[random_matrix(rng, problem.dim, 0.5) for _ in range(shape[1])] for _ in range(count)])
     packed = np.ascontiguousarray(problem.rows.pack(matrices))
     center = rng.normal(size=(*shape, problem.dim))
     center *= offset / np.linalg.norm(center, axis=-1, keepdims=True)
@@ -219,9 +215,7 @@ def test_steps_on_an_intersection(kind, step_size):
         estimate, dense = random_estimate(rng, problem, 3)
         within, regions = random_set(rng, problem, 3, 1.0, radius, offset)
         estimate = moved_inside(estimate, dense, regions)
-        new = check(
-            mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions, atol=1e-7
-        )
+        new = check(mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions, atol=1e-7)
         for r, k in np.ndindex(3, problem.n_parameters):
             center, matrix, size = regions(r, k)[0]
             on_ball = abs(np.linalg.norm(new.theta[r, k]) - 1) < 1e-6
@@ -264,9 +258,7 @@ def test_inputs_are_left_alone(kind):
 @pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])
 def test_replicas_together_are_each_alone(kind, shared):
     rng = np.random.default_rng(41)
-    mdp = to_mdp(
-        random_model(rng, H=4, S=6, A=3, d=6, U=5, kind=kind, offsets=True), shared=shared, param_bound=1.0
-    )
+    mdp = to_mdp(random_model(rng, H=4, S=6, A=3, d=6, U=5, kind=kind, offsets=True), shared=shared, param_bound=1.0)
     problem, count = mdp.problem, 40  # 160 transitions: several batches of several shapes
     estimate, _ = random_estimate(rng, problem, count)
     episodes = random_episodes(rng, problem, count)
@@ -302,9 +294,7 @@ def test_huge_logits_give_finite_results(size):
     rng = np.random.default_rng(43)
     mdp = to_mdp(random_model(rng, H=3, S=5, A=2, d=4, U=4, scale=size))
     problem = mdp.problem
-    estimate = initial_estimate(problem, 3, 1.0)._replace(
-        theta=np.stack([mdp.theta, -mdp.theta, 0.1 * mdp.theta])
-    )
+    estimate = initial_estimate(problem, 3, 1.0)._replace(theta=np.stack([mdp.theta, -mdp.theta, 0.1 * mdp.theta]))
     for step_size in STEPS:
         for _ in range(5):
             estimate = omd_update(
@@ -321,9 +311,7 @@ def test_whitener_stays_with_its_gram_over_many_steps():
     problem, rng = mdp.problem, np.random.default_rng(44)
     estimate = initial_estimate(problem, 2, 0.01)
     for _ in range(400):
-        estimate = omd_update(
-            problem, estimate, random_episodes(rng, problem, 2), 20.0, ball(problem, 6.0, 2)
-        )
+        estimate = omd_update(problem, estimate, random_episodes(rng, problem, 2), 20.0, ball(problem, 6.0, 2))
     check_whitener(problem, estimate)
     again = whitened(problem, estimate.theta, estimate.gram)
     np.testing.assert_allclose(again.whiten, estimate.whiten, rtol=1e-12, atol=1e-15)

@@ -81,9 +81,7 @@ def test_a_cell_is_the_run_of_each_seed_on_the_model_of_that_seed(small, family,
         mdp = hard_chain(4, n_episodes=20, gap=gap, seed=seed)
         alone = livarot.run(mdp, contender.agent, 20, seed=seed)
         assert np.array_equal(small.of(family, contender, 4).exact[seed], alone.cumulative_regret[0])
-        assert np.array_equal(
-            small.of(family, contender, 4).realised[seed], alone.cumulative_realised_regret[0]
-        )
+        assert np.array_equal(small.of(family, contender, 4).realised[seed], alone.cumulative_realised_regret[0])
 
 
 def test_the_uniform_policy_has_the_known_constants():
@@ -172,9 +170,7 @@ def test_table(small):
     for line in last:
         curves = small.curves[Cell(line["family"], "livarot", int(line["horizon"]))]
         assert float(line["exact_regret"]) == pytest.approx(curves.exact[int(line["seed"]), -1], rel=1e-9)
-        assert float(line["realised_regret"]) == pytest.approx(
-            curves.realised[int(line["seed"]), -1], rel=1e-9
-        )
+        assert float(line["realised_regret"]) == pytest.approx(curves.realised[int(line["seed"]), -1], rel=1e-9)
 
 
 def test_table_has_twenty_checkpoints_up_to_the_last_episode():

@@ -18,9 +18,7 @@ KINDS = ["dense", "block", "partial"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_solve_against_the_twin(kind, seed):
-    model = random_model(
-        np.random.default_rng(seed), H=5, S=6, A=3, d=6, U=5, kind=kind, offsets=True, scale=3.0
-    )
+    model = random_model(np.random.default_rng(seed), H=5, S=6, A=3, d=6, U=5, kind=kind, offsets=True, scale=3.0)
     found = livarot.solve(to_mdp(model))
     exact = ref.solve(model["rows"], model["theta"], model["reward"])
     np.testing.assert_allclose(found.value, exact["value"], rtol=0, atol=1e-12)
@@ -90,13 +88,9 @@ def test_evaluate_against_the_twin(kind):
         sure = rng.integers(3, size=(4, 5))
         np.testing.assert_allclose(livarot.evaluate(mdp, sure), ref.evaluate(*twin, sure), rtol=0, atol=1e-12)
         mixed = rng.dirichlet(np.ones(3), size=(4, 5))
-        np.testing.assert_allclose(
-            livarot.evaluate(mdp, mixed), ref.evaluate(*twin, mixed), rtol=0, atol=1e-12
-        )
+        np.testing.assert_allclose(livarot.evaluate(mdp, mixed), ref.evaluate(*twin, mixed), rtol=0, atol=1e-12)
         one_hot = np.eye(3)[sure]
-        np.testing.assert_allclose(
-            livarot.evaluate(mdp, one_hot), livarot.evaluate(mdp, sure), rtol=0, atol=1e-13
-        )
+        np.testing.assert_allclose(livarot.evaluate(mdp, one_hot), livarot.evaluate(mdp, sure), rtol=0, atol=1e-13)
     best = livarot.solve(mdp)
     np.testing.assert_allclose(livarot.evaluate(mdp, best.policy), best.value, rtol=0, atol=1e-12)
 
@@ -110,9 +104,7 @@ def test_the_judge_evaluates_like_evaluate(kind):
     sure, mixed = rng.integers(3, size=(2, 4, 5)).astype(np.int32), rng.dirichlet(np.ones(3), size=(2, 4, 5))
     for policy in (sure, mixed):
         plan = livarot.Plan(policy)
-        episodes = livarot.Episodes(
-            np.zeros((2, 5), np.int32), np.zeros((2, 4), np.int32), np.zeros((2, 4), np.int32)
-        )
+        episodes = livarot.Episodes(np.zeros((2, 5), np.int32), np.zeros((2, 4), np.int32), np.zeros((2, 4), np.int32))
         regret, realised, variance = np.empty(2), np.empty(2), np.empty(2)
         judge.episode(plan, episodes, regret, realised, variance)
         for r in range(2):
@@ -125,9 +117,7 @@ def test_policies_of_any_integer_type():
     mdp = envs.river_swim(4, 5)
     policy = livarot.solve(mdp).policy
     for kind in (np.int8, np.int64, np.uint16):
-        np.testing.assert_array_equal(
-            livarot.evaluate(mdp, policy.astype(kind)), livarot.evaluate(mdp, policy)
-        )
+        np.testing.assert_array_equal(livarot.evaluate(mdp, policy.astype(kind)), livarot.evaluate(mdp, policy))
 
 
 # ---------------------------------------------------------------- the hard chain in closed form
@@ -166,9 +156,7 @@ def test_the_table_of_the_hard_chain(H):
     np.testing.assert_allclose(run.regret, best.value[0, 0] - uniform, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("H", "d", "gap"), [(3, 2, None), (6, 2, 0.2), (5, 3, 0.1), (8, 4, None), (2, 2, 0.1)]
-)
+@pytest.mark.parametrize(("H", "d", "gap"), [(3, 2, None), (6, 2, 0.2), (5, 3, 0.1), (8, 4, None), (2, 2, 0.1)])
 def test_closed_forms_of_the_hard_chain(H, d, gap):
     T = 500
     mdp = envs.hard_chain(H, n_episodes=T, dim=d, gap=gap, seed=3)

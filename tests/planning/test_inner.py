@@ -29,9 +29,7 @@ def consistent(found, row, values, region):
     """The reported point is in the ellipsoid, and value and probabilities are those of that point."""
     assert ref.inside(found.theta, region, 1e-10)
     np.testing.assert_allclose(found.probabilities, ref.softmax(row, found.theta), rtol=0, atol=1e-12)
-    assert found.value == pytest.approx(
-        ref.expected_value(row, found.theta, values), abs=1e-12 * (1 + max(values))
-    )
+    assert found.value == pytest.approx(ref.expected_value(row, found.theta, values), abs=1e-12 * (1 + max(values)))
     assert found.value <= found.upper <= max(values) * (1 + 1e-13)
 
 
@@ -136,9 +134,7 @@ def test_a_narrow_ellipsoid_around_a_local_minimum():
 @pytest.mark.parametrize("solver", [ShiftedPower(), FrankWolfe(n_iter=3000)])
 def test_the_maximum_may_be_inside(center, solver):
     """phi = (-1, 0, 1), V = (0, 1, 0): the middle outcome is likeliest at theta = 0, with probability 1/3."""
-    found = inner_max(
-        [[-1.0], [0.0], [1.0]], [0.0, 1.0, 0.0], Ellipsoid([center], [[1.0]], 1.0), solver=solver
-    )
+    found = inner_max([[-1.0], [0.0], [1.0]], [0.0, 1.0, 0.0], Ellipsoid([center], [[1.0]], 1.0), solver=solver)
     tolerance = 1e-12 if isinstance(solver, ShiftedPower) else 1e-6
     assert found.value == pytest.approx(1 / 3, abs=tolerance)
     assert abs(found.theta[0]) <= math.sqrt(10 * tolerance) + 1e-12

@@ -82,9 +82,7 @@ def test_start_distributions(start):
     def features(h, s, a):
         return [s], [[0.0]]
 
-    mdp = livarot.MNLMDP.from_function(
-        1, 4, 1, features=features, reward=np.zeros((4, 1)), theta=[0.0], start=start
-    )
+    mdp = livarot.MNLMDP.from_function(1, 4, 1, features=features, reward=np.zeros((4, 1)), theta=[0.0], start=start)
     states = livarot.simulate(mdp, np.zeros((1, 4), int), 5000, seed=5).states[:, 0]
     counts, possible = np.bincount(states, minlength=4), np.array(start) > 0
     assert not counts[~possible].any()
@@ -129,10 +127,6 @@ def test_one_model_or_policy_for_all_rows_or_one_each():
         one = play(problem, prob[r : r + 1], base, policies[r : r + 1], env[r : r + 1], act[r : r + 1])
         assert same_bits(tuple(one), tuple(x[r : r + 1] for x in each))
     same_policy = play(problem, prob, base, policies[:1], env, act)
-    assert same_bits(
-        tuple(same_policy), tuple(play(problem, prob, base, np.stack([policies[0]] * 3), env, act))
-    )
+    assert same_bits(tuple(same_policy), tuple(play(problem, prob, base, np.stack([policies[0]] * 3), env, act)))
     same_model = play(problem, prob[:1], base, policies, env, act)
-    assert same_bits(
-        tuple(same_model), tuple(play(problem, np.stack([prob[0]] * 3), base, policies, env, act))
-    )
+    assert same_bits(tuple(same_model), tuple(play(problem, np.stack([prob[0]] * 3), base, policies, env, act)))

@@ -12,9 +12,7 @@ from livarot.simulation.streams import AgentRandom, action_uniforms, environment
 def test_uniforms_do_not_depend_on_where_blocks_begin(draw, horizon):
     whole = draw(5, 0, 40, horizon)
     assert whole.shape == (40, horizon + (1 if draw is environment_uniforms else 0))
-    pieces = np.concatenate(
-        [draw(5, first, count, horizon) for first, count in ((0, 1), (1, 16), (17, 3), (20, 20))]
-    )
+    pieces = np.concatenate([draw(5, first, count, horizon) for first, count in ((0, 1), (1, 16), (17, 3), (20, 20))])
     assert pieces.tobytes() == whole.tobytes()
     assert draw(5, 39, 1, horizon).tobytes() == whole[39:].tobytes()
     assert whole.tobytes() == draw(5, 0, 40, horizon).tobytes()

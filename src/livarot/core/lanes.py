@@ -39,7 +39,7 @@ def softmax_rows(z, p, n, lanes, top, total):
 
 @jit
 def cholesky_lanes(a, low, n, lanes, floor, total):
-    """Lower factors; a pivot that is not safely positive is raised (see :mod:`livarot.core.linalg`)."""
+    """Lower factors with *reciprocal* diagonals; an unsafe pivot is raised (see :mod:`livarot.core.linalg`)."""
     for lane in range(lanes):
         floor[lane] = 1e-300
     for i in range(n):
@@ -54,35 +54,35 @@ def cholesky_lanes(a, low, n, lanes, floor, total):
                     total[lane] -= low[i * n + k, lane] * low[j * n + k, lane]
             if i > j:
                 for lane in range(lanes):
-                    low[i * n + j, lane] = total[lane] / low[j * n + j, lane]
+                    low[i * n + j, lane] = total[lane] * low[j * n + j, lane]
             else:
                 for lane in range(lanes):
-                    low[i * n + i, lane] = math.sqrt(max(total[lane], floor[lane]))
+                    low[i * n + i, lane] = 1.0 / math.sqrt(max(total[lane], floor[lane]))
 
 
 @jit
 def solve_lanes(low, x, n, lanes):
-    """Solve L L' y = x in place."""
+    """Solve L L' y = x in place (reciprocal diagonals)."""
     for i in range(n):
         for k in range(i):
             for lane in range(lanes):
                 x[i, lane] -= low[i * n + k, lane] * x[k, lane]
         for lane in range(lanes):
-            x[i, lane] /= low[i * n + i, lane]
+            x[i, lane] *= low[i * n + i, lane]
     for i in range(n - 1, -1, -1):
         for k in range(i + 1, n):
             for lane in range(lanes):
                 x[i, lane] -= low[k * n + i, lane] * x[k, lane]
         for lane in range(lanes):
-            x[i, lane] /= low[i * n + i, lane]
+            x[i, lane] *= low[i * n + i, lane]
 
 
 @jit
 def invert_lower_lanes(low, inv, n, lanes):
-    """Inverses of lower triangular matrices (the strict upper part is not written)."""
+    """Inverses of lower triangular matrices with reciprocal diagonals (the strict upper part is not written)."""
     for j in range(n):
         for lane in range(lanes):
-            inv[j * n + j, lane] = 1.0 / low[j * n + j, lane]
+            inv[j * n + j, lane] = low[j * n + j, lane]
         for i in range(j + 1, n):
             for lane in range(lanes):
                 inv[i * n + j, lane] = 0.0
@@ -90,4 +90,4 @@ def invert_lower_lanes(low, inv, n, lanes):
                 for lane in range(lanes):
                     inv[i * n + j, lane] -= low[i * n + k, lane] * inv[k * n + j, lane]
             for lane in range(lanes):
-                inv[i * n + j, lane] /= low[i * n + i, lane]
+                inv[i * n + j, lane] *= low[i * n + i, lane]

@@ -126,8 +126,8 @@ def _check_seeds(seed: int | Sequence[int]) -> list[int]:
     if not seeds:
         raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
     for index, value in enumerate(seeds):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers >= 0")
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers from 0 to 2^63 - 1")
     return [int(value) for value in seeds]
 
 
