@@ -71,11 +71,11 @@ def choice_probabilities(offset, row, n, feat, at, m, local, p):
             z += feat[at + i * m + j] * local[j]
         p[i] = z
         top = max(top, z)
+    for i in range(n):
+        p[i] = exp(p[i] - top)
     total = 0.0
     for i in range(n):
-        e = exp(p[i] - top)
-        p[i] = e
-        total += e
+        total += p[i]
     total = 1.0 / total
     for i in range(n):
         p[i] *= total

@@ -173,6 +173,9 @@ class Rows:
 
     def norms(self) -> FloatArray:
         """Euclidean norm of every feature row, (rows,)."""
+        if len(self.feat) == self.n_rows * self.dim:  # dense: no index array of the features' size
+            dense = self.feat.reshape(self.n_rows, self.dim)
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", dense, dense)))
         counts = np.repeat(self.col_count, self.outcomes).astype(np.int64)
         owner = np.repeat(np.arange(self.n_rows), counts)
         return np.sqrt(np.bincount(owner, weights=self.feat**2, minlength=self.n_rows))

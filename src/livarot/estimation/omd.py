@@ -67,8 +67,11 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    small = estimate.gram.size < SMALL
-    new = Estimate(*(part.copy() if small else fresh_copy(part) for part in estimate))
+    theta, gram, whiten = estimate
+    if gram.size < SMALL:
+        new = Estimate(theta.copy(), gram.copy(), whiten.copy())
+    else:
+        new = Estimate(fresh_copy(theta), fresh_copy(gram), fresh_copy(whiten))
     _update(
         problem.rows.graph,
         problem.stage_table,

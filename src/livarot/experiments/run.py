@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from livarot.agents.base import Agent
-from livarot.core.problem import MNLMDP
+from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.judge import Judge
@@ -26,7 +26,8 @@ from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
 logger = logging.getLogger(__name__)
-BLOCK = 256  # episodes whose uniforms are drawn together
+BLOCK_DRAWS = 1 << 21  # uniforms drawn together, for as many episodes as that makes
+THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
 
 Progress = Callable[[int], None]
 
@@ -43,6 +44,7 @@ def run(
     """Let an agent learn for ``n_episodes`` and report its regret, per seed and episode.
 
     ``seed`` is an int or a sequence; ``mdp`` is one model, or one per seed with the same :class:`Problem`.
+    ``workers`` is the largest number of threads over seeds; small problems, whose episodes are mostly Python, use one.
     ``progress(n)`` is called with the number of replica-episodes just done; what it raises ends the run.
 
     >>> import livarot
@@ -55,7 +57,7 @@ def run(
     require_positive_int("workers", workers)
     seeds = _check_seeds(seed)
     models = _check_models(mdp, len(seeds))
-    workers = min(workers, len(seeds))
+    workers = min(workers, len(seeds), 1 + len(seeds) * _terms(models[0].problem) // THREAD_TERMS)
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]
 
@@ -77,7 +79,7 @@ def run(
         settings=repr(agent),
         seeds=np.asarray(seeds),
         horizon=problem.horizon,
-        columns={k: np.ma.masked_invalid(v, copy=False) for k, v in columns.items()},
+        columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
     )
 
 
@@ -95,17 +97,20 @@ def _run_replicas(
     columns = {name: np.full((n_episodes, replicas), np.nan) for name in COLUMNS}
     regret, realised, variance, optimism, loss, inner, covered = columns.values()
     state = agent.init(problem, replicas)
+    rng = AgentRandom(seeds)
     env = act = np.empty((0, 0, 0))
+    block = max(1, BLOCK_DRAWS // (replicas * (problem.horizon + 1)))
     for t in range(n_episodes):
-        if t % BLOCK == 0:
-            count = min(BLOCK, n_episodes - t)
+        if t % block == 0:
+            count = min(block, n_episodes - t)
             env = np.stack([environment_uniforms(s, t, count, problem.horizon) for s in seeds], axis=1)
             act = np.empty((count, replicas, 0))
-        plan = agent.plan(problem, state, AgentRandom(seeds, t))
+        rng.start(t)
+        plan = agent.plan(problem, state, rng)
         if plan.policy.ndim == 4 and act.shape[2] == 0:
-            first = t - t % BLOCK
+            first = t - t % block
             act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
-        episodes = play(problem, judge.prob, judge.base, plan.policy, env[t % BLOCK], act[t % BLOCK])
+        episodes = play(problem, judge.prob, judge.base, plan.policy, env[t % block], act[t % block])
         judge.episode(plan, episodes, regret[t], realised[t], variance[t])
         if plan.start_value is not None:
             np.subtract(plan.start_value, judge.optimum, out=optimism[t])
@@ -119,6 +124,13 @@ def _run_replicas(
         if progress is not None:
             progress(replicas)
     return {name: np.ascontiguousarray(column.T) for name, column in columns.items()}
+
+
+def _terms(problem: Problem) -> int:
+    """Feature entries that the plan of one episode reads."""
+    rows = problem.rows
+    per_pair = (rows.outcomes * np.maximum(rows.col_count, 1)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
+    return int(sum(per_pair[problem.stage_table[h]] @ problem.reachable[h] for h in range(problem.horizon)))
 
 
 def _check_seeds(seed: int | Sequence[int]) -> list[int]:

@@ -21,6 +21,7 @@ from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
 
 TIE = 1e-9
+ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 class Solution(NamedTuple):
@@ -72,31 +73,47 @@ def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
 
 @jit
 def _solve(row_start, next_state, stage_table, reward, prob, base, value, q, policy, variance):
+    # unsigned numbers as indices: a signed one would be tested for "from the end" at every access
+    starts, nexts = row_start.view(np.uint64), next_state.view(np.uint32)
     horizon, n_states, n_actions = q.shape
+    spread = np.empty(n_actions)
     for h in range(horizon - 1, -1, -1):
         follow = value[h + 1]
+        first_pair = stage_table[h] * n_states * n_actions
+        table = starts[first_pair : first_pair + n_states * n_actions + 1]
+        targets = nexts[row_start[first_pair] : row_start[first_pair + n_states * n_actions]]
+        weights = prob[base[h] + row_start[first_pair] : base[h] + row_start[first_pair + n_states * n_actions]]
+        origin = table[0]
         for s in range(n_states):
-            pair = (stage_table[h] * n_states + s) * n_actions
             best = -1.0
             for a in range(n_actions):
-                total = 0.0
-                for row in range(row_start[pair + a], row_start[pair + a + 1]):
-                    total += prob[base[h] + row] * follow[next_state[row]]
-                total += reward[h, s, a]
+                # moments around the value of the first outcome: one pass, and no cancellation in the variance
+                row, end = table[s * n_actions + a] - origin, table[s * n_actions + a + 1] - origin
+                pivot = follow[targets[row]]
+                first, second, other_first, other_second = 0.0, 0.0, 0.0, 0.0
+                while row + TWO <= end:  # two sums side by side hide their latency
+                    off, other = follow[targets[row]] - pivot, follow[targets[row + ONE]] - pivot
+                    part, other_part = weights[row] * off, weights[row + ONE] * other
+                    first += part
+                    other_first += other_part
+                    second += part * off
+                    other_second += other_part * other
+                    row += TWO
+                if row < end:
+                    off = follow[targets[row]] - pivot
+                    first += weights[row] * off
+                    second += weights[row] * off * off
+                first += other_first
+                total = reward[h, s, a] + (pivot + first)
                 q[h, s, a] = total
+                spread[a] = max(second + other_second - first * first, 0.0)
                 best = max(best, total)
             tie = best - TIE * (1.0 + abs(best))
             widest = -1.0
             for a in range(n_actions):
-                if q[h, s, a] >= tie:
-                    mean = q[h, s, a] - reward[h, s, a]
-                    total = 0.0
-                    for row in range(row_start[pair + a], row_start[pair + a + 1]):
-                        off = follow[next_state[row]] - mean
-                        total += prob[base[h] + row] * off * off
-                    if total > widest + TIE * (1.0 + widest) or widest < 0.0:
-                        widest = total
-                        policy[h, s] = a
+                if q[h, s, a] >= tie and (widest < 0.0 or spread[a] > widest + TIE * (1.0 + widest)):
+                    widest = spread[a]
+                    policy[h, s] = a
             value[h, s] = best
             variance[h, s] = widest
 

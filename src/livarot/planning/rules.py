@@ -6,6 +6,7 @@ A rule turns the confidence ellipsoid of a stage into Q_h(s, a) = r_h(s, a) + (o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from livarot.errors import bad, require_non_negative, require_positive_int
@@ -75,8 +76,12 @@ class JointMaximum:
         if not isinstance(self.solver, ShiftedPower | FrankWolfe):
             raise bad("solver", f"{self.solver!r} is no solver", cure="pass ShiftedPower(...) or FrankWolfe(...)")
 
-    def code(self) -> RuleCode:
+    @cached_property
+    def _code(self) -> RuleCode:
         return self.solver.code(JOINT_MAXIMUM)
+
+    def code(self) -> RuleCode:
+        return self._code
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,12 @@ class AgentRandom:
     Costs nothing until it is used.  ``normal(shape)`` is (R, *shape); calls within an episode follow each other.
     """
 
-    def __init__(self, seeds: Sequence[int], episode: int) -> None:
+    def __init__(self, seeds: Sequence[int], episode: int = 0) -> None:
         self._seeds = seeds
+        self.start(episode)
+
+    def start(self, episode: int) -> None:
+        """Go to the beginning of an episode's numbers."""
         self._episode = episode
         self._generators: list[np.random.Generator] | None = None
 
