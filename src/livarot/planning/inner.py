@@ -21,6 +21,7 @@ from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite
 from livarot.planning.bounds import upper_bound
+from livarot.planning.climb import joint_maximum
 from livarot.planning.lanes import (
     BEST_GAP,
     BEST_X,
@@ -30,7 +31,6 @@ from livarot.planning.lanes import (
     Z0,
     centre_probabilities,
     centre_widths,
-    joint_maximum,
     lane_workspaces,
     whiten_shared,
 )

@@ -27,6 +27,7 @@ from livarot.core.ragged import FloatArray
 from livarot.errors import bad
 from livarot.planning.batches import plan_batches
 from livarot.planning.bounds import second_order_bonus, upper_bound, variance_bound
+from livarot.planning.climb import joint_maximum
 from livarot.planning.lanes import (
     BEST_F,
     BEST_GAP,
@@ -40,7 +41,6 @@ from livarot.planning.lanes import (
     centre_probabilities,
     centre_value,
     centre_widths,
-    joint_maximum,
     two_outcomes,
     whiten_each,
     whiten_shared,
