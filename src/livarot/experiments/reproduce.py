@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ LIVAROT = Contender("livarot", "LIVAROT", Livarot.paper())
 SINGLE_PHASE = Contender(
     "livarot-single-phase",
     "single-phase LIVAROT",
-    Livarot(n_explore=0, printed_radius=True, beta_scale=0.01),
+    replace(Livarot.paper(), n_explore=0),  # the same constants, no burn-in
 )
 UCRL_MNL_OL = Contender("ucrl-mnl-ol", "UCRL-MNL-OL", UCRLMNLOL.paper())
 UNIFORM = Contender("uniform", "uniform policy", Uniform())
