@@ -26,7 +26,7 @@ from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
 logger = logging.getLogger(__name__)
-BLOCK_DRAWS = 1 << 21  # uniforms drawn together, for as many episodes as that makes
+BLOCK_DRAWS = 1 << 20  # uniforms drawn together, for as many episodes as that makes
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
 
 Progress = Callable[[int], None]
