@@ -1,5 +1,6 @@
 """Runs: exact numbers, no NaN, and the same bits however the work is split."""
 
+import importlib
 import threading
 
 import matplotlib as mpl
@@ -324,3 +325,11 @@ def test_seeds_of_many_kinds():
     assert raw(livarot.run(RIVER, Uniform(), 3, seed=range(0, 12, 6))) == one
     assert raw(livarot.run(RIVER, Uniform(), 3, seed=np.int64(6))) == one[1:]
     assert agents.make("uniform").name == "uniform"
+
+
+@pytest.mark.parametrize(("terms", "expected"), [(1, 3), (10**12, 1)])
+def test_small_problems_stay_on_one_thread(monkeypatch, terms, expected):
+    monkeypatch.setattr(importlib.import_module("livarot.experiments.run"), "THREAD_TERMS", terms)
+    seen = set()
+    livarot.run(RIVER, Uniform(), 40, seed=range(3), workers=3, progress=lambda n: seen.add(n))
+    assert seen == {3 // expected}  # replicas that one call of progress speaks of
