@@ -52,13 +52,16 @@ def naive_inner(
     offset: Floats | float = 0.0,
     gram_inverse: Floats | None = None,
 ) -> float:
-    """max of p(x).V over |x - theta|_gram <= beta, by Frank-Wolfe from the centre."""
-    inverse = np.linalg.inv(gram) if gram_inverse is None else gram_inverse
+    """max of p(x).V over |x - theta|_gram <= beta, by Frank-Wolfe from the centre.
+
+    Each step solves the linear maximisation over the ellipsoid, theta + beta gram^-1 g / |g|_{gram^-1}, as it is
+    written, with a linear system; with ``gram_inverse`` that system is a product.
+    """
     x = theta.copy()
     for k in range(iterations):
         p = softmax(offset + phi @ x)
         gradient = phi.T @ (p * (values - p @ values))
-        direction = inverse @ gradient
+        direction = np.linalg.solve(gram, gradient) if gram_inverse is None else gram_inverse @ gradient
         square = float(gradient @ direction)
         if not square > 0.0:
             break

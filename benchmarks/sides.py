@@ -161,9 +161,15 @@ class NaiveSample:
             self.problems.append((phi, value[h + 1, following], theta[k], dense[k], inverse[k], offset))
 
     def solve(self, iterations: int = ITERATIONS) -> None:
-        """One inverse of the dense Gram matrix per problem."""
+        """A linear system with the dense Gram matrix per Frank-Wolfe step."""
         for phi, values, theta, gram, _, offset in self.problems:
             naive_inner(phi, values, theta, gram, self.radius, iterations, offset=offset)
+
+    def solve_inverted(self) -> None:
+        """One inverse of the dense Gram matrix per problem."""
+        for phi, values, theta, gram, _, offset in self.problems:
+            inverse = np.asarray(np.linalg.inv(gram), np.float64)
+            naive_inner(phi, values, theta, gram, self.radius, ITERATIONS, offset=offset, gram_inverse=inverse)
 
     def solve_hoisted(self) -> None:
         """Inverses made beforehand."""
@@ -174,6 +180,6 @@ class NaiveSample:
         """Seconds of a planning pass over all (h, s, a), from those of the sample."""
         return sample / self.count * self.full
 
-    def hoisted_seconds(self, sample: float, hoisted: float) -> float:
+    def hoisted_seconds(self, inverted: float, hoisted: float) -> float:
         """The same with one inverse per stage."""
-        return self.plan_seconds(hoisted) + max(sample - hoisted, 0.0) / self.count * self.stages
+        return self.plan_seconds(hoisted) + max(inverted - hoisted, 0.0) / self.count * self.stages

@@ -120,7 +120,7 @@ struct Lanes {
                 gg += g[j] * g[j], gx += g[j] * x[j];
             }
             norm = vsqrt(gg);
-            sigma = accept ? vmax(-xg / xx, vec{}) : sigma;
+            sigma = accept ? vmax(-xg / xx, 0.03 * sigma) : sigma;
             sigma = refuse ? vmax(4.0 * sigma, norm * (2.0 / beta)) : sigma;
             f = accept ? fn : f;
             gap = active ? beta * norm - gx : gap;

@@ -339,3 +339,20 @@ def test_offsets_enter_pairs_that_theta_does_not_touch():
         plan = optimistic_plan(mdp.problem, estimate, 5.0, rule)
         assert plan.value[0, 0, 0] == pytest.approx((2 * 0.5 + 5) / 8, abs=1e-12)
     assert rows_of(mdp)[0][0][0][2].tolist() == offset
+
+
+@pytest.mark.parametrize("rule", RULES, ids=names)
+def test_pairs_of_one_shape_that_use_all_and_part_of_their_blocks(rule):
+    """Two outcomes and one column each: half of a block of two, and a block of its own, side by side."""
+
+    def features(h, s, a):
+        if a == 1:
+            return ([0, s], [[0, 0, 1], [0, 0, 0]]) if s else ([0], [[0, 0, 0]])
+        return ([s + 1, s], [[1, s / 3, 0], [0, 0, 0]]) if s < 3 else ([3], [[0, 0, 0]])
+
+    reward = np.random.default_rng(3).random((4, 4, 2))
+    mdp = livarot.MNLMDP.from_function(
+        4, 4, 2, features=features, reward=reward, theta=[-1.0, 2.0, 1.0], normalise=True, start=np.full(4, 0.25)
+    )
+    assert sorted(np.diff(mdp.problem.rows.graph.block_start)) == [1, 2]
+    check_against_naive(mdp, rule, np.random.default_rng(8), 0.7, 1e-7)

@@ -47,18 +47,22 @@ from livarot.planning.lanes import (
     logits_and_weights,
 )
 
+EASE = 0.03  # the shift falls at most so much from one step to the next
+
 
 @jit
 def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
     """Maximise f over |x| <= wl[REACH], from the trial points wc[XT]; k counts the steps made so far.
 
     Shifted power: x+ = s (g + sigma x), s = min(beta/|g + sigma x|, 1/sigma), a projected gradient step of length
-    1/sigma, sigma = max(0, Barzilai-Borwein curvature); a step that lowers f is taken back and sigma grows
-    fourfold.  It stays inside the ball when the maximum is there.  Frank-Wolfe: x+ = x + gamma (beta g/|g| - x),
-    gamma = 2/(k + 2); from a start that is not ``fresh`` k begins at 1, since gamma = 1 would forget it.
+    1/sigma, sigma = max(0, Barzilai-Borwein curvature), but not less than EASE times the last one (on a plateau the
+    curvature says "as far as you can" after every success); a step that lowers f is taken back and sigma grows
+    fourfold, to 2|g|/beta at least.  It stays inside the ball when the maximum is there.
+    Frank-Wolfe: x+ = x + gamma (beta g/|g| - x), gamma = 2/(k + 2); from a start that is not ``fresh`` k begins at 1,
+    since gamma = 1 would forget it.
 
     The first-order (Frank-Wolfe) gap is beta |g| - g.x; a lane rests (wl[GAP] = 0, else infinite) when it is at most
-    tol * wl[SCALE].  wl[NORM] is the least sigma after a rejection.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts
+    tol * wl[SCALE].  wl[NORM] is 2/beta.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts
     wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest, so that the caller can
     move the others together.
     """
@@ -84,7 +88,7 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
             lower = ascent and wl[FT + lane] < wl[F + lane] - 1e-15 * wl[SCALE + lane]
             take = not (resting or lower)
             bend = max(0.0, -wl[TOP + lane] / max(wl[TOTAL + lane], 1e-300))
-            wl[SIGMA + lane] = bend if take else max(4.0 * wl[SIGMA + lane], max(bend, wl[NORM + lane]))
+            wl[SIGMA + lane] = max(bend, EASE * wl[SIGMA + lane]) if take else 4.0 * wl[SIGMA + lane]
             wl[F + lane] = wl[FT + lane] if take else wl[F + lane]
             wl[STEPS + lane] += 0.0 if resting else 1.0
             wl[INNER + lane] = 1.0 if take else 0.0
@@ -126,7 +130,9 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                 wl[TOTAL + lane] = 1.0 - gamma
         else:
             for lane in range(lanes):  # |g + sigma x| from g.g, g.x and x.x
-                sigma = wl[SIGMA + lane]
+                refused = max(wl[SIGMA + lane], wl[NORM + lane] * math.sqrt(wl[TOP + lane]))
+                sigma = wl[SIGMA + lane] if wl[INNER + lane] > 0.0 else refused
+                wl[SIGMA + lane] = sigma
                 square = wl[TOP + lane] + sigma * (2.0 * wl[TOTAL + lane] + sigma * wl[LENGTH + lane])
                 length = math.sqrt(max(square, 0.0))
                 outside = length > wl[REACH + lane] * sigma
@@ -194,7 +200,7 @@ def one_start(
     for lane in range(lanes):
         wl[SIGMA + lane] = 0.0
         wl[F + lane] = -math.inf
-        wl[NORM + lane] = 1e-3 * wl[SCALE + lane] / max(wl[REACH + lane] * wl[REACH + lane], 1e-300)
+        wl[NORM + lane] = 2.0 / max(wl[REACH + lane], 1e-300)
         wl[ORIGIN + lane] = lane
     steps = 0
     if 2 * count > lanes:

@@ -147,20 +147,26 @@ def centre_widths(y, wo, wc, wl, n_out, m, lanes):
 
 
 @jit
-def two_outcomes(y, v, wo, wl, out, m, lanes):
-    """The exact maximum for two outcomes: the better one's logit gains beta |y_1 - y_2|."""
+def two_differences(y, wo, wl, m, lanes):
+    """wl[TOP] = z0_1 - z0_2 and wl[NORM] = |y_1 - y_2|^2."""
     for lane in range(lanes):
+        wl[TOP + lane] = wo[0, Z0 + lane] - wo[1, Z0 + lane]
         wl[NORM + lane] = 0.0
     for k in range(m):
         row, other = k, m + k
         for lane in range(lanes):
             off = y[row, lane] - y[other, lane]
             wl[NORM + lane] += off * off
+
+
+@jit
+def two_outcomes(v, wl, out, lanes):
+    """The exact maximum for two outcomes: the better one's logit gains beta |y_1 - y_2| (wl as two_differences)."""
     for lane in range(lanes):
         gain = wl[BETA + lane] * math.sqrt(wl[NORM + lane])
         one, two = v[0, lane], v[1, lane]
         sign = 1.0 if one >= two else -1.0
-        gap = sign * (wo[0, Z0 + lane] - wo[1, Z0 + lane]) + gain  # logit of the better minus the worse outcome
+        gap = sign * wl[TOP + lane] + gain  # logit of the better minus the worse outcome
         e = exp(-abs(gap))
         better = (1.0 if gap >= 0.0 else e) / (1.0 + e)
         out[lane] = min(one, two) + better * abs(one - two)

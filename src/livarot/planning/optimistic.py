@@ -34,13 +34,17 @@ from livarot.planning.lanes import (
     BETA,
     COL,
     FT,
+    NORM,
     OUT,
     PROBLEM,
     SCALE,
+    SHIFTED_POWER,
+    TOP,
     Z0,
     centre_probabilities,
     centre_value,
     centre_widths,
+    two_differences,
     two_outcomes,
     whiten_each,
     whiten_shared,
@@ -53,6 +57,7 @@ from livarot.planning.rules import (
     JointMaximum,
     Rule,
 )
+from livarot.planning.three import SIZE, three_maximum
 
 TIE = 1e-9
 _DEFAULT = JointMaximum()
@@ -133,8 +138,9 @@ def backward(
     loose, y = np.empty((most_out * most_cols, LANES)), np.empty((most_out * most_cols, LANES))
     y2 = np.empty((most_out * most_cols, LANES))
     w = np.empty((most_cols * most_cols, LANES))
+    t, t2 = np.zeros(SIZE), np.zeros(SIZE)
     best, box = np.zeros(LANES), np.zeros(LANES)
-    sub = np.empty((most_cols, most_cols))
+    sub, step = np.empty((most_cols, most_cols)), np.empty(most_cols)
     owner, target = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
     spread = np.zeros(replicas)
     q = np.empty((replicas, n_states * n_actions))
@@ -169,6 +175,7 @@ def backward(
             done = 0
             while done < total:
                 lanes = min(LANES, total - done)
+                direct = False
                 if pack >= 0:  # one replica, many pairs, laid out beforehand
                     r = done // members
                     batch = done % members // LANES
@@ -216,11 +223,29 @@ def backward(
                         for i in range(n_out):
                             follow = next_state[row + i]
                             for into in range(lane, last):
-                                wo[i, Z0 + into] = offset[row + i]
                                 v[i, into] = value[into + shift, h + 1, follow]
                             if certify:
                                 for into in range(lane, last):
                                     v_up[i, into] = upper[into + shift, h + 1, follow]
+                        direct = n_out == 2 and rule == JOINT_MAXIMUM
+                        if direct:
+                            for j in range(m):
+                                step[j] = feats[feat + j] - feats[feat + m + j]
+                            apart = offset[row] - offset[row + 1]
+                            if m == size:
+                                two_apart(
+                                    theta, whiten, k_param, coords, base, at, step, apart, m, shift, wl, lane, last
+                                )
+                            else:
+                                for into in range(lane, last):
+                                    own_whitener(cols, col, m, whiten, into + shift, k_param, at, size, w, sub, into)
+                                    own = theta[into + shift, k_param]
+                                    two_apart_part(own, coords, base, cols, col, step, apart, m, w, wl, into)
+                            lane = last
+                            continue
+                        for i in range(n_out):
+                            for into in range(lane, last):
+                                wo[i, Z0 + into] = offset[row + i]
                             for j in range(m):
                                 entry = feats[feat + i * m + j]
                                 coordinate = coords[base + cols[col + j]]
@@ -236,12 +261,14 @@ def backward(
                             for into in range(lane, last):
                                 own_whitener(cols, col, m, whiten, into + shift, k_param, at, size, w, sub, into)
                         lane = last
-                    if rule != PLUG_IN:
+                    if rule != PLUG_IN and not direct:
                         whiten_each(w, loose, y, n_out, m, lanes)
                 if rule == JOINT_MAXIMUM and n_out == 2:
-                    two_outcomes(y, v, wo, wl, best, m, lanes)
+                    if not direct:
+                        two_differences(y, wo, wl, m, lanes)
+                    two_outcomes(v, wl, best, lanes)
                     if certify:
-                        two_outcomes(y, v_up, wo, wl, box, m, lanes)
+                        two_outcomes(v_up, wl, box, lanes)
                 else:
                     centre_probabilities(wo, wl, n_out, lanes)
                     if rule == PLUG_IN:
@@ -252,7 +279,12 @@ def backward(
                         centre_widths(y, wo, wc, wl, n_out, m, lanes)
                     if rule == JOINT_MAXIMUM:
                         upper_bound(y, v_up, wo, wc, wl, box, n_out, m, lanes)
-                        joint_maximum(
+                        if n_out == 3 and code.solver == SHIFTED_POWER:
+                            three_maximum(
+                                code.n_iter, code.tol, code.n_starts, code.wide, y, v, wo, wl, t, t2, m, lanes
+                            )
+                        else:
+                            joint_maximum(
                             code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
                             y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, False,
                         )  # fmt: skip
@@ -289,6 +321,48 @@ def backward(
             s = node_state[node]
             report[0, r] += start[s] * value[r, 0, s]
             report[1, r] += start[s] * upper[r, 0, s]
+
+
+@jit
+def two_apart(theta, whiten, k_param, coords, base, at, step, apart, m, shift, wl, first, last):
+    """What two outcomes need, of lanes first..last-1 (one pair, replicas side by side): wl[TOP] = z0_1 - z0_2 and
+    wl[NORM] = |W (phi_1 - phi_2)|^2, from ``step`` = phi_1 - phi_2 and ``apart``, the difference of the offsets."""
+    if m == 2:  # the same, unrolled: a chain with an action and a constant
+        one, two = step[0], step[1]
+        for into in range(first, last):
+            r = into + shift
+            wl[TOP + into] = apart + one * theta[r, k_param, coords[base]] + two * theta[r, k_param, coords[base + 1]]
+            upper_row = whiten[r, k_param, at] * one
+            lower_row = whiten[r, k_param, at + 2] * one + whiten[r, k_param, at + 3] * two
+            wl[NORM + into] = upper_row * upper_row + lower_row * lower_row
+        return
+    for into in range(first, last):
+        r = into + shift
+        logit = apart
+        for j in range(m):
+            logit += step[j] * theta[r, k_param, coords[base + j]]
+        square = 0.0
+        for i in range(m):
+            part = 0.0
+            for j in range(i + 1):
+                part += whiten[r, k_param, at + i * m + j] * step[j]
+            square += part * part
+        wl[TOP + into] = logit
+        wl[NORM + into] = square
+
+
+@jit
+def two_apart_part(theta, coords, base, cols, col, step, apart, m, w, wl, lane):
+    """The same for one lane whose pair uses a part of its block; ``w`` is its own whitener."""
+    logit, square = apart, 0.0
+    for i in range(m):
+        logit += step[i] * theta[coords[base + cols[col + i]]]
+        part = 0.0
+        for j in range(i + 1):
+            part += w[i * m + j, lane] * step[j]
+        square += part * part
+    wl[TOP + lane] = logit
+    wl[NORM + lane] = square
 
 
 @jit
