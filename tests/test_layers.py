@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
 LAYERS = [
-    {"errors"},
+    {"errors", "gymnasium_ids"},
     {"registry", "storage"},
     {"core"},
     {"planning", "estimation", "confidence", "simulation"},

@@ -10,6 +10,8 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
+from livarot.gymnasium_ids import register_when_imported
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from livarot.core.plan import Episodes, Plan
     from livarot.core.problem import MNLMDP, Problem
     from livarot.errors import LivarotError
+    from livarot.experiments.learn import LearnResult, LearnState, Online, learn
     from livarot.experiments.result import RunResult
     from livarot.experiments.run import run
     from livarot.planning.backward import Solution, evaluate, solve
@@ -41,6 +44,10 @@ _HOME = {
     "Episodes": "core.plan",
     "Plan": "core.plan",
     "LivarotError": "errors",
+    "LearnResult": "experiments.learn",
+    "LearnState": "experiments.learn",
+    "Online": "experiments.learn",
+    "learn": "experiments.learn",
     "RunResult": "experiments.result",
     "run": "experiments.run",
     "Solution": "planning.backward",
@@ -68,7 +75,10 @@ __all__ = [
     "FrankWolfe",
     "InnerMax",
     "JointMaximum",
+    "LearnResult",
+    "LearnState",
     "LivarotError",
+    "Online",
     "Plan",
     "PlugIn",
     "Problem",
@@ -81,6 +91,7 @@ __all__ = [
     "envs",
     "evaluate",
     "inner_max",
+    "learn",
     "load_state",
     "optimistic_plan",
     "run",
@@ -90,6 +101,7 @@ __all__ = [
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+register_when_imported()
 
 
 def __getattr__(name: str) -> Any:

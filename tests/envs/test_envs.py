@@ -10,6 +10,7 @@ import livarot
 from livarot import agents, envs
 from livarot.envs.hard import paper_gap
 from tests import reference as ref
+from tests import reference_envs as ref_envs
 from tests.models import rows_of, to_model
 
 
@@ -118,9 +119,47 @@ def test_the_most_likely_state_is_the_support():
     assert envs.river_swim(6, 2).problem.param_bound == pytest.approx(5.12, abs=0.005)
 
 
+@pytest.mark.parametrize("features", ["one-hot", "moves"])
+@pytest.mark.parametrize("variant", ["osband", "park", "vtr", "strehl"])
+def test_river_swim_variants_are_the_twins(variant, features):
+    mdp = envs.river_swim(5, 7, variant=variant, features=features)
+    P, R, start = ref_envs.river(variant, 5)
+    np.testing.assert_array_equal(mdp.problem.start, start)
+    np.testing.assert_allclose(mdp.problem.reward, np.stack([R] * 7), rtol=1e-15)
+    for h, s, a in np.ndindex(7, 5, 2):
+        row = np.zeros(5)
+        row[mdp.problem.next_states(h, s, a)] = mdp.probabilities(h, s, a)
+        np.testing.assert_allclose(row, P[s, a], rtol=0, atol=1e-14)
+    value, _ = ref_envs.solve_table(P, R, 7)
+    np.testing.assert_allclose(livarot.solve(mdp).value, value, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("variant", "size", "value"),
+    [
+        ("osband", (4, 12), 2.6627),
+        ("osband", (6, 20), 3.3973),
+        ("osband", (8, 24), 2.6226),
+        ("vtr", (5, 20), 5.5851),
+        ("park", (6, 20), 3.4094),  # not published: the twin's
+        ("strehl", (6, 20), 0.6511),
+    ],
+)
+def test_river_swim_published_values(variant, size, value):
+    mdp = envs.river_swim(*size, variant=variant)
+    assert mdp.problem.start @ livarot.solve(mdp).value[0] == pytest.approx(value, abs=5e-5)
+
+
+def test_river_swim_bad_input():
+    for options, argument in (({"variant": "thames"}, "variant"), ({"n_states": 2, "variant": "strehl"}, "n_states")):
+        with pytest.raises(livarot.LivarotError) as caught:
+            envs.river_swim(**options)
+        assert caught.value.argument == argument
+
+
 # ---------------------------------------------------------------- registries
 def test_environments_by_name():
-    assert envs.registry.names() == ("hard-chain", "river-swim")
+    assert {"hard-chain", "river-swim", "six-arms", "deep-sea", "park-two-state", "random"} <= set(envs.registry)
     made = envs.make("river-swim", n_states=4, horizon=5, features="moves")
     assert made.problem.same_as(envs.river_swim(4, 5, features="moves").problem)
     chain = envs.make("hard-chain", horizon=4, gap=0.1, seed=3)

@@ -65,15 +65,15 @@ def reproduce(
 
 
 @app.command("list")
-def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """The registered agents or environments, by name."""
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """The registered agents, or the environments with S, A, U, d, H, B, V*, kappa* and sigma_bar."""
     with one_line_errors():
-        from livarot import agents, envs
+        from livarot.cli.listing import command
 
-        registry = agents.registry if kind is Kind.agents else envs.registry
-        width = max(map(len, registry))
-        for name in registry:
-            typer.echo(f"{name:{width}}  {registry.summary(name)}")
+        command(kind.value, as_json=as_json)
 
 
 @app.command()

@@ -1,16 +1,87 @@
-"""Generators of MNL MDPs and their registry: one line per environment."""
+"""Generators of MNL MDPs and their registry: one line per environment (``livarot list envs``)."""
 
 from __future__ import annotations
 
+import importlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 from livarot.core.problem import MNLMDP
+from livarot.envs.deepsea import deep_sea
+from livarot.envs.drifting import Drifting
+from livarot.envs.features import (
+    Encoding,
+    FeatureMap,
+    Function,
+    LogNominal,
+    LongTable,
+    Moves,
+    NextState,
+    OneHot,
+    Transitions,
+)
 from livarot.envs.hard import hard_chain
+from livarot.envs.maintenance import machine_maintenance
+from livarot.envs.park import park_two_state
+from livarot.envs.random_mdp import random_mdp
 from livarot.envs.riverswim import river_swim
+from livarot.envs.sixarms import six_arms
+from livarot.envs.tabular import RewardScale, TabularMDP, from_tabular
 from livarot.registry import Registry
+
+if TYPE_CHECKING:
+    from livarot.envs.from_gym import from_gymnasium
+    from livarot.envs.gym import MNLEnv, MNLVectorEnv, StageObservation
 
 registry: Registry[MNLMDP] = Registry("environment")
 registry.register("hard-chain", hard_chain, "the chain of the lower bound, gap tuned to T or fixed")
+registry.register("hard-chain-fixed", partial(hard_chain, gap=0.05), "the same with a gap that can be learned")
 registry.register("river-swim", river_swim, "RiverSwim (Osband/Cho), one-hot or shared move features")
+registry.register("river-swim-park", partial(river_swim, variant="park"), "RiverSwim, Park's copy: small reward .05")
+registry.register("river-swim-vtr", partial(river_swim, n_states=5, variant="vtr"), "RiverSwim of the UCRL-VTR code")
+registry.register("river-swim-strehl", partial(river_swim, variant="strehl"), "RiverSwim as first published, rescaled")
+registry.register("six-arms", six_arms, "SixArms: rare doors to rich rooms")
+registry.register("deep-sea", deep_sea, "DeepSea with slips: one reward behind N moves to the right")
+registry.register("park-two-state", park_two_state, "the two-state instance of Park et al., finite horizon")
+registry.register("random", random_mdp, "random MNL MDP with chosen S, A, U, d, H, B, gap and sigma_bar")
+registry.register("machine-maintenance", machine_maintenance, "synthetic example: wear, breakdowns and service")
 
 make = registry.make
 
-__all__ = ["hard_chain", "make", "registry", "river_swim"]
+# Gymnasium is imported when it is needed
+_LAZY = {"from_gymnasium": "from_gym", "MNLEnv": "gym", "MNLVectorEnv": "gym", "StageObservation": "gym"}
+
+__all__ = [
+    "Drifting",
+    "Encoding",
+    "FeatureMap",
+    "Function",
+    "LogNominal",
+    "LongTable",
+    "MNLEnv",
+    "MNLVectorEnv",
+    "Moves",
+    "NextState",
+    "OneHot",
+    "RewardScale",
+    "StageObservation",
+    "TabularMDP",
+    "Transitions",
+    "deep_sea",
+    "from_gymnasium",
+    "from_tabular",
+    "hard_chain",
+    "machine_maintenance",
+    "make",
+    "park_two_state",
+    "random_mdp",
+    "registry",
+    "river_swim",
+    "six_arms",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"livarot.envs.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'livarot.envs' has no attribute {name!r}")

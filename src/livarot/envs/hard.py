@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,33 @@ def paper_gap(horizon: int, n_episodes: int) -> float:
     return 1.0 / (4.0 * math.sqrt(2.0 * horizon * n_episodes))
 
 
+class SignFeatures(NamedTuple):
+    """The numbers behind features (-alpha a, bias) and a parameter (tilt x / alpha, 1 / beta) for sign vectors."""
+
+    tilt: float  # bD
+    alpha: float
+    beta: float
+    bias: float  # beta log(1/delta - 1)
+
+
+def sign_features(delta: float, gap: float, signs: int) -> SignFeatures:
+    """bD, alpha, beta and the bias that give the right signs the probability delta + signs * gap."""
+    step = float(require_non_negative("gap", gap))
+    if not 0.0 < step < (1.0 - delta) / signs:
+        raise bad(
+            "gap",
+            f"is {step:.6g}, outside (0, {(1.0 - delta) / signs:.6g})",
+            cure=f"the best action reaches the good state with probability {delta:.6g} + (d-1) gap < 1",
+        )
+    odds = (1.0 - delta) * (delta + signs * step) / (delta * (1.0 - delta - signs * step))
+    tilt = math.log(odds) / signs
+    alpha = math.sqrt(tilt / (1.0 + signs * tilt))
+    beta = math.sqrt(1.0 / (1.0 + signs * tilt))
+    return SignFeatures(tilt, alpha, beta, beta * math.log(1.0 / delta - 1.0))
+
+
 def hard_chain(
-    horizon: int,
+    horizon: int = 10,
     n_episodes: int = 1000,
     dim: int = 2,
     gap: float | None = None,
@@ -57,19 +82,8 @@ def hard_chain(
     require_positive_int("horizon", horizon, minimum=2)
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("dim", dim, minimum=2)
-    delta = 1.0 / horizon
     signs = dim - 1
-    step = paper_gap(horizon, n_episodes) if gap is None else float(require_non_negative("gap", gap))
-    if not 0.0 < step < (1.0 - delta) / signs:
-        raise bad(
-            "gap",
-            f"is {step:.6g}, outside (0, {(1.0 - delta) / signs:.6g})",
-            cure="the best action reaches the good state with probability 1/H + (d-1) gap < 1",
-        )
-    odds = (1.0 - delta) * (delta + signs * step) / (delta * (1.0 - delta - signs * step))
-    tilt = math.log(odds) / signs  # bD
-    alpha = math.sqrt(tilt / (1.0 + signs * tilt))
-    beta = math.sqrt(1.0 / (1.0 + signs * tilt))
+    tilt, alpha, beta, _ = sign_features(1.0 / horizon, paper_gap(horizon, n_episodes) if gap is None else gap, signs)
     bias = beta * math.log(horizon - 1.0)
     actions = np.array(list(product((-1.0, 1.0), repeat=signs)))  # (A, d-1)
     moving = np.column_stack((-alpha * actions, np.full(len(actions), bias)))

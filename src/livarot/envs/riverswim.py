@@ -1,10 +1,23 @@
-"""RiverSwim (Osband 2013; the variant of Cho et al. 2024), as an MNL MDP (certain).
+"""RiverSwim in its four published variants, as an MNL MDP.
 
-States 0..S-1 on a river, start at 0.  *Left* always moves one state down and pays 5/1000 at state 0.  *Right* fights
-the current: at 0 it stays with .4 and moves up with .6; in the middle .05 down, .6 stay, .35 up; at the top .4 down,
-.6 stay.  Right at the top pays 1.
+States 0..S-1 on a river.  *Left* always moves one state down and pays a little at state 0.  *Right* fights the current
+and pays at the top.  Probabilities of swimming right, (down, stay, up):
 
-Two encodings of the same kernel:
+=========  =====================  =================  =================  =======================  ==================
+variant    middle                 lowest: stay, up   top: down, stay    pays: left at 0; right   start
+=========  =====================  =================  =================  =======================  ==================
+osband     .05, .6, .35           .4, .6             .4, .6             .005; 1                  0
+park       .05, .6, .35           .4, .6             .4, .6             .05; 1                   0
+vtr        .1, .6, .3             .3, .7             .1, .9             .005; 1                  0
+strehl     .1, .6, .3             .7, .3             .7, .3             .0005; 1 if it stays     states 1 and 2, .5
+=========  =====================  =================  =================  =======================  ==================
+
+``osband`` is that of Osband 2013 and Cho et al. 2024 (certain), ``park`` the copy of Park et al. with another small
+reward (certain), ``vtr`` that of the UCRL-VTR code, S = 5 and H = 20 there (certain), ``strehl`` that of Strehl and
+Littman 2008, S = 6, rewards 5 and 10000 divided by 10000 (sizes and rewards certain, rows likely).  Its large reward is
+paid on *staying* at the top, so the reward of swimming right there is its expectation .3.
+
+Two encodings of the same kernel (:mod:`livarot.envs.features`):
 
 ``one-hot``  one coordinate per (s, a, s') except a support state with phi = 0, the most likely one; theta is the
              log-odds against it.  Nothing is shared between states: Gram matrices fall into blocks of size 1 or 2.
@@ -14,94 +27,85 @@ Two encodings of the same kernel:
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import lil_array
 
-from livarot.core.problem import MNLMDP
+from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad, require_positive_int
 
 LEFT, RIGHT = 0, 1
-SMALL_REWARD = 5.0 / 1000.0
 
 
-def river_row(n_states: int, state: int) -> list[tuple[int, float]]:
-    """Next states and probabilities of swimming right."""
-    if state == 0:
-        return [(0, 0.4), (1, 0.6)]
-    if state == n_states - 1:
-        return [(state - 1, 0.4), (state, 0.6)]
-    return [(state - 1, 0.05), (state, 0.6), (state + 1, 0.35)]
+class River(NamedTuple):
+    """Swimming right: (down, stay, up) in the middle, (stay, up) at the bottom, (down, stay) at the top; what pays."""
+
+    middle: tuple[float, float, float]
+    bottom: tuple[float, float]
+    top: tuple[float, float]
+    small_reward: float  # left at 0
+    large_reward: float  # right at the top
+    starts: tuple[int, ...] = (0,)
+
+
+RIVERS = {
+    "osband": River((0.05, 0.6, 0.35), (0.4, 0.6), (0.4, 0.6), 5 / 1000, 1.0),
+    "park": River((0.05, 0.6, 0.35), (0.4, 0.6), (0.4, 0.6), 0.05, 1.0),
+    "vtr": River((0.1, 0.6, 0.3), (0.3, 0.7), (0.1, 0.9), 5 / 1000, 1.0),
+    "strehl": River((0.1, 0.6, 0.3), (0.7, 0.3), (0.7, 0.3), 5 / 10000, 0.3, (1, 2)),
+}
 
 
 def river_swim(
     n_states: int = 6,
     horizon: int = 20,
     *,
+    variant: Literal["osband", "park", "vtr", "strehl"] = "osband",
     features: Literal["one-hot", "moves"] = "one-hot",
     shared_parameter: bool = False,
     param_bound: float | None = None,
-) -> MNLMDP:
+) -> TabularMDP:
     """RiverSwim with one parameter per stage, or one shared by all.
 
     >>> import livarot
     >>> round(float(livarot.solve(river_swim(6, 20)).value[0, 0]), 4)
     3.3973
+    >>> round(float(livarot.solve(river_swim(5, 20, variant="vtr")).value[0, 0]), 4)
+    5.5851
     """
-    require_positive_int("n_states", n_states, minimum=2)
+    if variant not in RIVERS:
+        raise bad("variant", f"{variant!r} is unknown", cure=f"choose one of {', '.join(RIVERS)}")
+    river = RIVERS[variant]
+    require_positive_int("n_states", n_states, minimum=max(2, max(river.starts) + 1))
     require_positive_int("horizon", horizon)
     if features not in ("one-hot", "moves"):
         raise bad("features", f"{features!r} is unknown", cure="choose 'one-hot' or 'moves'")
-    outcomes = np.ones((n_states, 2), dtype=np.int64)
-    next_state: list[int] = []
-    rows: list[dict[int, float]] = []  # one sparse row per outcome
-    weights: list[float] = []  # one-hot: theta, coordinate by coordinate
+    kernel = lil_array((2 * n_states, n_states))
     for s in range(n_states):
-        next_state.append(max(s - 1, 0))
-        rows.append({})
-        river = river_row(n_states, s)
-        outcomes[s, RIGHT] = len(river)
-        support = max(range(len(river)), key=lambda i: river[i][1])
-        for i, (target, p) in enumerate(river):
-            next_state.append(target)
-            if features == "moves":
-                rows.append(_move_features(n_states, s, target))
-            elif i == support:
-                rows.append({})
-            else:
-                rows.append({len(weights): 1.0})
-                weights.append(math.log(p / river[support][1]))
-    theta = np.array(weights)
-    if features == "moves":
-        # against "stay": up and down in the middle, up at the lower bank, down at the upper bank
-        theta = np.log([0.35 / 0.6, 0.05 / 0.6, 0.6 / 0.4, 0.4 / 0.6])
-    dense = np.zeros((len(rows), len(theta)))
-    for index, row in enumerate(rows):
-        for column, value in row.items():
-            dense[index, column] = value
+        kernel[2 * s + LEFT, max(s - 1, 0)] = 1.0
+        for target, p in river_row(river, n_states, s):
+            kernel[2 * s + RIGHT, target] = p
     reward = np.zeros((n_states, 2))
-    reward[0, LEFT] = SMALL_REWARD
-    reward[-1, RIGHT] = 1.0
-    return MNLMDP.from_arrays(
+    reward[0, LEFT] = river.small_reward
+    reward[-1, RIGHT] = river.large_reward
+    start = np.zeros(n_states)
+    start[list(river.starts)] = 1.0 / len(river.starts)
+    return from_tabular(
+        kernel.tocsr(),
+        reward,
         horizon,
-        n_states,
-        2,
-        outcomes=outcomes,
-        next_state=next_state,
-        features=dense,
-        reward=reward,
-        theta=theta if shared_parameter else np.tile(theta, (horizon, 1)),
-        stage_table=np.zeros(horizon, dtype=np.int32),
+        start,
+        features=features,
+        shared_parameter=shared_parameter,
         param_bound=param_bound,
     )
 
 
-def _move_features(n_states: int, state: int, target: int) -> dict[int, float]:
-    if target == state:
-        return {}
+def river_row(river: River, n_states: int, state: int) -> list[tuple[int, float]]:
+    """Next states and probabilities of swimming right."""
     if state == 0:
-        return {2: 1.0}
+        return list(zip((0, 1), river.bottom, strict=True))
     if state == n_states - 1:
-        return {3: 1.0}
-    return {0: 1.0} if target > state else {1: 1.0}
+        return list(zip((state - 1, state), river.top, strict=True))
+    return list(zip((state - 1, state, state + 1), river.middle, strict=True))

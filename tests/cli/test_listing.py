@@ -1,0 +1,78 @@
+"""``livarot list``: the registries, and the environments' numbers against the tables they come from."""
+
+import json
+
+import numpy as np
+import pytest
+
+from livarot import agents, envs
+from livarot.cli import listing
+from tests import reference_envs as ref
+
+
+def table_of(mdp):
+    problem = mdp.problem
+    P = np.zeros((problem.horizon, problem.n_states, problem.n_actions, problem.n_states))
+    for h, s, a in np.ndindex(*P.shape[:3]):
+        P[h, s, a, problem.next_states(h, s, a)] = mdp.probabilities(h, s, a)
+    return P
+
+
+@pytest.mark.parametrize(
+    "mdp",
+    [
+        envs.river_swim(4, 6),
+        envs.river_swim(4, 6, variant="strehl"),
+        envs.hard_chain(5, gap=0.05),
+        envs.machine_maintenance(5),
+        envs.random_mdp(4, 2, 2, horizon=3),
+    ],
+    ids=["river", "strehl", "chain", "machine", "random"],
+)
+def test_numbers(mdp):
+    problem, P = mdp.problem, table_of(mdp)
+    seen = listing.numbers(mdp)
+    value, _ = ref.solve_table(P, problem.reward, problem.horizon)
+    assert seen["V*"] == pytest.approx(problem.start @ value[0], abs=1e-12)
+    assert seen["sigma_bar"] == pytest.approx(ref.sigma_bar(P, problem.reward, problem.start), abs=1e-12)
+    worst, reach = 1.0, problem.start > 0
+    for h in range(problem.horizon):
+        for s in np.flatnonzero(reach):
+            for a in range(problem.n_actions):
+                rarest = sorted(p for p in P[h, s, a] if p > 0)[:2]
+                if len(rarest) == 2:
+                    worst = max(worst, 1 / (rarest[0] * rarest[1]))
+        reach = (P[h][reach].sum(axis=(0, 1))) > 0
+    assert seen["kappa*"] == pytest.approx(worst, rel=1e-9)
+    sizes = [problem.n_states, problem.n_actions, problem.max_reachable, problem.dim, problem.horizon]
+    assert [seen[k] for k in ("S", "A", "U", "d", "H")] == sizes and seen["B"] == problem.param_bound
+
+
+def test_the_table_has_a_line_for_every_environment():
+    rows = listing.environments()
+    assert [row["name"] for row in rows] == list(envs.registry)
+    header, *lines = listing.lines(rows, listing.COLUMNS)
+    assert header.split() == ["name", *listing.COLUMNS]
+    assert [line.split()[0] for line in lines] == list(envs.registry)
+    for line, row in zip(lines, rows, strict=True):
+        assert line.split()[7] == f"{row['V*']:.4f}" and line.rstrip().endswith(row["summary"])
+
+
+@pytest.mark.parametrize(("kind", "registry"), [("agents", agents.registry), ("envs", envs.registry)])
+def test_json(kind, registry, capsys):
+    listing.command(kind, as_json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["summary"]) for row in rows] == [(name, registry.summary(name)) for name in registry]
+    assert kind == "agents" or all(np.isfinite(row[column]) for row in rows for column in listing.COLUMNS)
+
+
+def test_agents_are_names_and_summaries(capsys):
+    listing.command("agents")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(agents.registry)
+    assert all(line.endswith(agents.registry.summary(line.split()[0])) for line in lines)
+
+
+def test_environments_are_printed(capsys):
+    listing.command("envs")
+    assert capsys.readouterr().out.splitlines() == listing.lines(listing.environments(), listing.COLUMNS)
