@@ -15,7 +15,7 @@ LAYERS = [
     {"core"},
     {"planning", "estimation", "confidence", "simulation"},
     {"theory"},
-    {"agents", "envs"},
+    {"agents", "envs", "infinite"},
     {"experiments", "data"},
     {"report"},
     {"cli", "board"},

@@ -15,7 +15,7 @@ from livarot.gymnasium_ids import register_when_imported
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livarot import agents, envs
+    from livarot import agents, envs, theory
     from livarot.agents.base import load_state, save_state
     from livarot.core.ellipsoid import Ellipsoid
     from livarot.core.plan import Episodes, Plan
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from livarot.experiments.run import run
     from livarot.planning.backward import Solution, evaluate, solve
     from livarot.planning.inner import InnerMax, inner_max
+    from livarot.planning.nominal import nominal_model
     from livarot.planning.optimistic import optimistic_plan
+    from livarot.planning.robust import RobustSolution, evaluate_robust, solve_robust
     from livarot.planning.rules import (
         FrankWolfe,
         JointMaximum,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         ShiftedPower,
         VarianceBonus,
     )
+    from livarot.planning.softmin import worst_case
     from livarot.simulation.rollout import simulate
 
 _HOME = {
@@ -53,6 +56,11 @@ _HOME = {
     "Solution": "planning.backward",
     "evaluate": "planning.backward",
     "solve": "planning.backward",
+    "RobustSolution": "planning.robust",
+    "evaluate_robust": "planning.robust",
+    "solve_robust": "planning.robust",
+    "nominal_model": "planning.nominal",
+    "worst_case": "planning.softmin",
     "InnerMax": "planning.inner",
     "inner_max": "planning.inner",
     "optimistic_plan": "planning.optimistic",
@@ -66,7 +74,7 @@ _HOME = {
     "load_state": "agents.base",
     "save_state": "agents.base",
 }
-_MODULES = ("agents", "envs")
+_MODULES = ("agents", "envs", "theory")
 
 __all__ = [
     "MNLMDP",
@@ -82,6 +90,7 @@ __all__ = [
     "Plan",
     "PlugIn",
     "Problem",
+    "RobustSolution",
     "RunResult",
     "SecondOrderBonus",
     "ShiftedPower",
@@ -90,14 +99,19 @@ __all__ = [
     "agents",
     "envs",
     "evaluate",
+    "evaluate_robust",
     "inner_max",
     "learn",
     "load_state",
+    "nominal_model",
     "optimistic_plan",
     "run",
     "save_state",
     "simulate",
     "solve",
+    "solve_robust",
+    "theory",
+    "worst_case",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -25,6 +25,8 @@ TINY = {  # options for which all policies can be tried
     "park-two-state": {"horizon": 3, "dim": 3},
     "random": {"n_states": 3, "n_actions": 2, "n_reachable": 2, "horizon": 3},
     "machine-maintenance": {"horizon": 2},
+    "kl-robust": {"n_states": 4, "n_actions": 2, "n_reachable": 2, "dim": 2, "horizon": 2},
+    "mnl-bandit": {"n_arms": 3, "n_outcomes": 3},
 }
 MOST_POLICIES = 5000
 
@@ -158,7 +160,7 @@ def test_the_same_arguments_give_the_same_model(name):
     assert again.problem.same_as(made(name).problem) and again.theta.tobytes() == made(name).theta.tobytes()
 
 
-@pytest.mark.parametrize("name", ["hard-chain", "hard-chain-fixed", "random", "park-two-state"])
+@pytest.mark.parametrize("name", ["hard-chain", "hard-chain-fixed", "random", "park-two-state", "mnl-bandit"])
 def test_the_seed_matters(name):
     one, same, *others = (envs.make(name, seed=seed) for seed in (3, 3, 4, 5, 6, 7))
     assert one.problem.same_as(same.problem) and one.theta.tobytes() == same.theta.tobytes()

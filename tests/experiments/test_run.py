@@ -333,3 +333,11 @@ def test_small_problems_stay_on_one_thread(monkeypatch, terms, expected):
     seen = set()
     livarot.run(RIVER, Uniform(), 40, seed=range(3), workers=3, progress=lambda n: seen.add(n))
     assert seen == {3 // expected}  # replicas that one call of progress speaks of
+
+
+def test_a_theta_that_is_not_contiguous():
+    mdp = envs.hard_chain(5, gap=0.1)
+    strided = np.asfortranarray(np.repeat(mdp.theta, 2, axis=1))[:, ::2]
+    other = livarot.MNLMDP(mdp.problem, strided)
+    found, expected = (livarot.run(m, livarot.agents.Livarot(), 20, seed=3) for m in (other, mdp))
+    assert np.array_equal(found.regret, expected.regret)

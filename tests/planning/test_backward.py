@@ -122,7 +122,8 @@ def test_policies_of_any_integer_type():
 
 # ---------------------------------------------------------------- the hard chain in closed form
 # H: p*, p worst, bD, B, kappa, V1*, gap of the worst and of the uniform policy (d = 2, T = 1000).  kappa is
-# the formula 1 / min p p'; the notes print 21.9 and 32.7 for H = 20 and 30, against their own p worst.
+# 1 / min p p' at theta*; over the whole ball |theta| <= B it is 21.9 and 32.7 for H = 20 and 30
+# (tests/theory/test_constants.py).
 TABLE = {
     3: (0.336561, 0.330121, 0.01449, 0.709, 4.5, 0.8964, 0.0150, 0.0075),
     5: (0.202500, 0.197523, 0.01555, 1.403, 6.3, 1.6548, 0.0327, 0.0163),

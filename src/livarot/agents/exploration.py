@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from livarot.confidence.radii import exploration_radius, kappa_bound
+from livarot.confidence.radii import exploration_radius
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_whitener
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.estimation.mle import derivatives, fit_mle
 from livarot.estimation.omd import ParameterSet
+from livarot.theory import constants
 
 
 class Log(NamedTuple):
@@ -95,16 +96,16 @@ Exploration = LiteralExploration | StateAwareExploration
 
 def rho(problem: Problem) -> float:
     """min over stages of the largest feature norm, Eq. (definition rho) read as E43."""
-    norms = problem.rows.norms()
-    per_table = problem.n_states * problem.n_actions
-    edges = problem.rows.row_start[::per_table]
-    largest = [float(norms[edges[k] : edges[k + 1]].max()) for k in range(problem.rows.n_tables)]
-    return min(largest[int(k)] for k in problem.stage_table)
+    return constants.rho(problem, all_states=True)
 
 
 def kappa_of(problem: Problem, kappa: float | None) -> float:
-    """The given kappa, or the bound U^2 exp(4B)."""
-    return kappa_bound(problem.max_reachable, problem.param_bound) if kappa is None else float(kappa)
+    """The given kappa, or the bound U^2 exp(4B); with offsets, what is valid with them."""
+    if kappa is not None:
+        return float(kappa)
+    if "kappa_bound" not in problem.cache:
+        problem.cache["kappa_bound"] = constants.kappa_bound(problem, all_states=True)
+    return float(problem.cache["kappa_bound"])
 
 
 def explored_set(

@@ -77,6 +77,50 @@ def list_names(
 
 
 @app.command()
+def theory(
+    env: Annotated[str, typer.Argument(help="A registered environment; `livarot list envs` names them.")],
+    agent: Annotated[str, typer.Option(help="A registered agent.")] = "livarot",
+    episodes: Annotated[int, typer.Option(help="T, the number of episodes.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Seeds of --run.")] = 10,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="key=value for the environment; repeat.")] = None,
+    agent_settings: Annotated[
+        list[str] | None, typer.Option("--agent-set", help="key=value for the agent; repeat.")
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Constants, regret bound term by term and lower bound of a problem; with --run, whether they are kept."""
+    with one_line_errors():
+        from livarot.cli.theory import command
+
+        command(
+            env=env,
+            agent=agent,
+            n_episodes=episodes,
+            n_seeds=seeds,
+            settings=settings,
+            agent_settings=agent_settings,
+            run_it=run,
+            as_json=as_json,
+            workers=_processors(),
+        )
+
+
+@app.command()
+def variance(
+    quick: Annotated[bool, typer.Option("--quick", help="6 seeds and 500 episodes only.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for figures, summary and tables.")] = Path("results/variance"),
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds (30, or 6 with --quick).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+) -> None:
+    """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
+    with one_line_errors():
+        from livarot.cli.theory import variance_command
+
+        variance_command(quick=quick, out=out, n_seeds=seeds, workers=_processors() if workers is None else workers)
+
+
+@app.command()
 def version() -> None:
     """The version of livarot."""
     from importlib.metadata import version as installed

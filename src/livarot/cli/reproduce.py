@@ -37,10 +37,10 @@ def command(
 
 
 @contextmanager
-def progress_shown(console: Console) -> Iterator[Callable[[int, int], None]]:
+def progress_shown(console: Console, name: str = "reproduce") -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, a line for every tenth elsewhere."""
     if not console.is_terminal:
-        yield _lines(console)
+        yield _lines(console, name)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -58,7 +58,7 @@ def progress_shown(console: Console) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-def _lines(console: Console) -> Callable[[int, int], None]:
+def _lines(console: Console, name: str) -> Callable[[int, int], None]:
     last = -1
 
     def show(done: int, total: int) -> None:
@@ -67,7 +67,7 @@ def _lines(console: Console) -> Callable[[int, int], None]:
         if tenth > last:
             last = tenth
             what = "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} episodes"
-            console.print(f"reproduce: {what}", highlight=False, soft_wrap=True)
+            console.print(f"{name}: {what}", highlight=False, soft_wrap=True)
 
     return show
 

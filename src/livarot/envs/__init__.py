@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from livarot.core.problem import MNLMDP
+from livarot.envs.bandit import BanditConstants, bandit_constants, mnl_bandit
 from livarot.envs.deepsea import deep_sea
 from livarot.envs.drifting import Drifting
 from livarot.envs.features import (
@@ -21,6 +22,7 @@ from livarot.envs.features import (
     Transitions,
 )
 from livarot.envs.hard import hard_chain
+from livarot.envs.kl_robust import kl_robust
 from livarot.envs.maintenance import machine_maintenance
 from livarot.envs.park import park_two_state
 from livarot.envs.random_mdp import random_mdp
@@ -44,6 +46,8 @@ registry.register("six-arms", six_arms, "SixArms: rare doors to rich rooms")
 registry.register("deep-sea", deep_sea, "DeepSea with slips: one reward behind N moves to the right")
 registry.register("park-two-state", park_two_state, "the two-state instance of Park et al., finite horizon")
 registry.register("random", random_mdp, "random MNL MDP with chosen S, A, U, d, H, B, gap and sigma_bar")
+registry.register("mnl-bandit", mnl_bandit, "multinomial logit bandit: one decision, outcomes of known value")
+registry.register("kl-robust", kl_robust, "KL-robust MDP, constant eta or a KL ball, V exactly in the span of psi")
 registry.register("machine-maintenance", machine_maintenance, "synthetic example: wear, breakdowns and service")
 
 make = registry.make
@@ -52,6 +56,7 @@ make = registry.make
 _LAZY = {"from_gymnasium": "from_gym", "MNLEnv": "gym", "MNLVectorEnv": "gym", "StageObservation": "gym"}
 
 __all__ = [
+    "BanditConstants",
     "Drifting",
     "Encoding",
     "FeatureMap",
@@ -67,12 +72,15 @@ __all__ = [
     "StageObservation",
     "TabularMDP",
     "Transitions",
+    "bandit_constants",
     "deep_sea",
     "from_gymnasium",
     "from_tabular",
     "hard_chain",
+    "kl_robust",
     "machine_maintenance",
     "make",
+    "mnl_bandit",
     "park_two_state",
     "random_mdp",
     "registry",

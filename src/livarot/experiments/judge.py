@@ -22,6 +22,8 @@ from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.planning.backward import solve_kernel
 
+LAST_BIT = 1 << 31  # of a word of ``RunResult.stage_bits``
+
 
 class Judge:
     """What is true of R replicas: one model for all, or one each."""
@@ -59,12 +61,12 @@ class Judge:
         np.subtract(self.optimum, self._policy_value, out=regret)
         score(problem.reward, self.value, self.variance, episodes.states, episodes.actions, realised, variance)
 
-    def covered(self, plan: Plan, out: FloatArray) -> None:
-        """Is theta* in every confidence set?  1 or 0 per replica."""
+    def covered(self, plan: Plan, out: FloatArray, bits: NDArray[np.int32] | None = None) -> None:
+        """Is theta* in every confidence set?  1 or 0 per replica; ``bits`` (R, words) takes one bit per set."""
         rows = self.problem.rows
-        coverage(
-            rows.block_start, rows.gram_start, rows.block_coords, self.theta, plan.center, plan.gram, plan.radius, out
-        )
+        bits = np.empty((len(out), 0), dtype=np.int32) if bits is None else bits
+        places = (rows.block_start, rows.gram_start, rows.block_coords)
+        coverage(*places, self.theta, plan.center, plan.gram, plan.radius, out, bits)
 
 
 @jit
@@ -145,28 +147,38 @@ def score(reward, value, variance, states, actions, realised, increment):
 
 
 @jit
-def coverage(block_start, gram_start, coords, theta, center, gram, radius, out):
-    """1 where |theta* - center|_gram <= radius for every parameter."""
+def coverage(block_start, gram_start, coords, theta, center, gram, radius, out, bits):
+    """1 where |theta* - center|_gram <= radius for every parameter; its bit is set where it holds for one."""
     parameters, d, size = theta.shape[1], theta.shape[2], gram.shape[2]
     truth, middle, flat = theta.reshape(-1), center.reshape(-1), gram.reshape(-1)
+    every = bits.shape[1] > 0
+    away = np.empty(d)
     for r in range(len(radius)):
         limit = radius[r] * radius[r] * (1.0 + 1e-12)
-        inside = True
-        for k in range(parameters):
-            first = ((r if len(theta) > 1 else 0) * parameters + k) * d
-            here = (r * parameters + k) * d
-            at = (r * parameters + k) * size
+        first, here, at = (r if len(theta) > 1 else 0) * parameters * d, r * parameters * d, r * parameters * size
+        inside, word, bit = True, 0, 1
+        bits[r] = 0
+        for _ in range(parameters):
             total = 0.0
             for b in range(len(block_start) - 1):
                 base, n = block_start[b], block_start[b + 1] - block_start[b]
-                for i in range(n):
-                    away = 0.0
-                    for j in range(n):
-                        c = coords[base + j]
-                        away += flat[at + gram_start[b] + i * n + j] * (truth[first + c] - middle[here + c])
+                row = at + gram_start[b]
+                for i in range(n):  # twice what is below the diagonal: the Gram matrix is symmetric
                     c = coords[base + i]
-                    total += away * (truth[first + c] - middle[here + c])
+                    x, part = truth[first + c] - middle[here + c], 0.0
+                    away[i] = x
+                    for j in range(i):
+                        part += flat[row + j] * away[j]
+                    total += x * (2.0 * part + flat[row + i] * x)
+                    row += n
             if total > limit:
                 inside = False
-                break
+                if not every:
+                    break
+            elif every:
+                bits[r, word] |= np.int32(bit)
+            bit *= 2
+            if bit > LAST_BIT:
+                word, bit = word + 1, 1
+            first, here, at = first + d, here + d, at + size
         out[r] = 1.0 if inside else 0.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.ragged import FloatArray
+from livarot.errors import bad
 from livarot.storage import load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("regret", "realised_regret", "variance", "optimism_gap", "optimism_loss", "inner_gap", "covered")
+WORD = 32  # parameters per word of ``stage_bits``
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,10 @@ class RunResult:
     ``variance`` the increment of sigma_bar^2; ``optimism_gap`` what the plan believes minus V*; ``optimism_loss`` a
     certified bound minus what the plan believes; ``inner_gap`` the largest first-order gap of the inner maxima,
     relative to the stage's value range; ``covered`` is theta* in every confidence set.
+
+    ``stage_bits`` (seeds, T, words) says which single confidence sets hold theta*: bit k % 32 of word k // 32 belongs
+    to parameter k, so a horizon of 32 costs four bytes per seed and episode; :meth:`stage_covered` reads it.
+    ``facts_source`` is :attr:`facts`, or a function that finds them when they are first asked for (or saved).
     """
 
     agent: str
@@ -34,6 +42,16 @@ class RunResult:
     seeds: NDArray[np.int64]
     horizon: int
     columns: dict[str, np.ma.MaskedArray[Any, Any]] = field(repr=False)
+    facts_source: dict[str, Any] | Callable[[], dict[str, Any]] = field(default_factory=dict, repr=False)
+    stage_bits: NDArray[np.int32] | None = field(default=None, repr=False)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What an audit needs to know of problem, truth and agent, ready for JSON (:mod:`livarot.theory.facts`)."""
+        return self.facts_source() if callable(self.facts_source) else self.facts_source
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"facts_source": self.facts}  # a copy elsewhere does not need the models
 
     @property
     def n_episodes(self) -> int:
@@ -68,6 +86,26 @@ class RunResult:
         """Boolean, masked where the agent has no confidence set."""
         found = self.columns["covered"]
         return np.ma.MaskedArray(found.filled(0.0) > 0.5, mask=np.ma.getmaskarray(found))
+
+    @property
+    def n_parameters(self) -> int:
+        """K: one parameter per stage, or one for all."""
+        return int(self.facts.get("problem", {}).get("n_parameters", self.horizon))
+
+    def stage_covered(self, parameter: int) -> np.ma.MaskedArray[Any, Any]:
+        """Is theta* in the set of this parameter (stage)?  Boolean (seeds, T), masked where there is no set.
+
+        >>> import livarot
+        >>> run = livarot.run(livarot.envs.hard_chain(3), livarot.agents.Livarot(beta_scale=5.0), 10, seed=[0, 1])
+        >>> [bool(run.stage_covered(k).all()) for k in range(3)]
+        [True, True, True]
+        """
+        if not 0 <= parameter < self.n_parameters:
+            raise bad("parameter", f"no parameter {parameter}", cure=f"they are numbered 0..{self.n_parameters - 1}")
+        if self.stage_bits is None:
+            return np.ma.MaskedArray(np.zeros(self.regret.shape, dtype=np.bool_), mask=True)
+        inside = (self.stage_bits[:, :, parameter // WORD] >> (parameter % WORD)) & 1
+        return np.ma.MaskedArray(inside.astype(np.bool_), mask=np.ma.getmaskarray(self.columns["covered"]))
 
     @property
     def cumulative_regret(self) -> FloatArray:
@@ -119,15 +157,28 @@ class RunResult:
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, complete or not at all; :meth:`load` reads it back."""
-        tensors = {"seeds": self.seeds}
+        tensors: dict[str, NDArray[Any]] = {"seeds": self.seeds}
         for name, column in self.columns.items():
             tensors[name] = np.ascontiguousarray(np.ma.getdata(column))
             tensors[f"{name}.mask"] = np.ascontiguousarray(np.ma.getmaskarray(column))
+        if self.stage_bits is not None:
+            tensors["stage_bits"] = np.ascontiguousarray(self.stage_bits)
         header: dict[str, Any] = {"agent": self.agent, "settings": self.settings, "horizon": self.horizon}
+        if self.facts:
+            header["facts"] = self.facts
         save_tensors(path, tensors, kind="run-result", header=header)
 
     @classmethod
     def load(cls, path: str | Path) -> RunResult:
+        """Read a file of :meth:`save`; one of an earlier version has no facts and no coverage per stage."""
         tensors, header = load_tensors(path, kind="run-result")
         columns = {name: np.ma.MaskedArray(tensors[name], mask=tensors[f"{name}.mask"]) for name in COLUMNS}
-        return cls(header["agent"], header["settings"], tensors["seeds"], int(header["horizon"]), columns)
+        return cls(
+            header["agent"],
+            header["settings"],
+            tensors["seeds"],
+            int(header["horizon"]),
+            columns,
+            header.get("facts", {}),
+            tensors.get("stage_bits"),
+        )

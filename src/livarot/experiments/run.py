@@ -11,29 +11,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from livarot.agents.base import Agent
 from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray
+from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.judge import Judge
-from livarot.experiments.result import COLUMNS, RunResult
+from livarot.experiments.result import COLUMNS, WORD, RunResult
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
+from livarot.theory.facts import facts_of
 
 logger = logging.getLogger(__name__)
+STAGES = "stage bits"
 BLOCK_DRAWS = 1 << 20  # uniforms drawn together, for as many episodes as that makes
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
 
 Progress = Callable[[int], None]
+Truth = MNLMDP | Drifting
 
 
 def run(
-    mdp: MNLMDP | Sequence[MNLMDP],
+    mdp: Truth | Sequence[Truth],
     agent: Agent[Any],
     n_episodes: int,
     seed: int | Sequence[int] = 0,
@@ -44,6 +49,8 @@ def run(
     """Let an agent learn for ``n_episodes`` and report its regret, per seed and episode.
 
     ``seed`` is an int or a sequence; ``mdp`` is one model, or one per seed with the same :class:`Problem`.
+    A model may be :class:`livarot.envs.Drifting`: each episode is then played in, and judged by, the model of its
+    time, so ``regret`` is the dynamic regret, V*_t(s1) - V_t^{pi_t}(s1) against the moving optimum.
     ``workers`` is the largest number of threads over seeds; small problems, whose episodes are mostly Python, use one.
     ``progress(n)`` is called with the number of replica-episodes just done; what it raises ends the run.
 
@@ -61,7 +68,7 @@ def run(
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]
 
-    def work(part: slice) -> dict[str, FloatArray]:
+    def work(part: slice) -> dict[str, NDArray[Any]]:
         own = models if len(models) == 1 else models[part]
         chosen = agent.select(part) if hasattr(agent, "select") else agent
         return _run_replicas(own, chosen, n_episodes, seeds[part], progress)
@@ -72,7 +79,8 @@ def run(
     else:
         with ThreadPoolExecutor(workers) as pool:
             found = list(pool.map(work, parts))
-    columns = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    columns = {name: np.concatenate([part[name] for part in found]) for name in COLUMNS}
+    bits = np.concatenate([part[STAGES] for part in found])
     problem = models[0].problem
     return RunResult(
         agent=agent.name,
@@ -80,22 +88,27 @@ def run(
         seeds=np.asarray(seeds),
         horizon=problem.horizon,
         columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
+        facts_source=partial(_facts, models, agent, n_episodes),
+        stage_bits=None if np.isnan(columns["covered"]).all() else bits,
     )
 
 
 def _run_replicas(
-    models: Sequence[MNLMDP],
+    truths: Sequence[Truth],
     agent: Agent[Any],
     n_episodes: int,
     seeds: Sequence[int],
     progress: Progress | None,
-) -> dict[str, FloatArray]:
-    problem = models[0].problem
-    judge = Judge(models)
+) -> dict[str, NDArray[Any]]:
+    problem = truths[0].problem
+    judge = Judge(_models_at(truths, 0))
+    changes = iter(_changes(truths, n_episodes))
+    change = next(changes, n_episodes)
     replicas = len(seeds)
     # (T, R) while running, so that an episode writes a contiguous row; NaN marks what an agent does not have
     columns = {name: np.full((n_episodes, replicas), np.nan) for name in COLUMNS}
     regret, realised, variance, optimism, loss, inner, covered = columns.values()
+    bits = np.zeros((n_episodes, replicas, -(-problem.n_parameters // WORD)), dtype=np.int32)
     state = agent.init(problem, replicas)
     rng = AgentRandom(seeds)
     env = act = np.empty((0, 0, 0))
@@ -105,6 +118,8 @@ def _run_replicas(
             count = min(block, n_episodes - t)
             env = np.stack([environment_uniforms(s, t, count, problem.horizon) for s in seeds], axis=1)
             act = np.empty((count, replicas, 0))
+        if t == change:
+            judge, change = Judge(_models_at(truths, t)), next(changes, n_episodes)
         rng.start(t)
         plan = agent.plan(problem, state, rng)
         if plan.policy.ndim == 4 and act.shape[2] == 0:
@@ -119,11 +134,30 @@ def _run_replicas(
         if plan.inner_gap is not None:
             inner[t] = plan.inner_gap
         if plan.radius is not None:
-            judge.covered(plan, covered[t])
+            judge.covered(plan, covered[t], bits[t])
         state = agent.update(problem, state, episodes)
         if progress is not None:
             progress(replicas)
-    return {name: np.ascontiguousarray(column.T) for name, column in columns.items()}
+    found: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(column.T) for name, column in columns.items()}
+    return found | {STAGES: np.ascontiguousarray(bits.transpose(1, 0, 2))}
+
+
+def _models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:
+    return [truth.at(episode) if isinstance(truth, Drifting) else truth for truth in truths]
+
+
+def _changes(truths: Sequence[Truth], n_episodes: int) -> list[int]:
+    """The episodes, after the first, from which some model is another one."""
+    found = [truth.boundaries for truth in truths if isinstance(truth, Drifting)]
+    return sorted({int(t) for first in found for t in first if 0 < t < n_episodes})
+
+
+def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
+    """Of all models that were played."""
+    models: list[MNLMDP] = []
+    for truth in truths:
+        models += [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth]
+    return facts_of(models, agent)
 
 
 def _terms(problem: Problem) -> int:
@@ -143,13 +177,13 @@ def _check_seeds(seed: int | Sequence[int]) -> list[int]:
     return [int(value) for value in seeds]
 
 
-def _check_models(mdp: MNLMDP | Sequence[MNLMDP], n_seeds: int) -> list[MNLMDP]:
-    models = [mdp] if isinstance(mdp, MNLMDP) else list(mdp)
+def _check_models(mdp: Truth | Sequence[Truth], n_seeds: int) -> list[Truth]:
+    models = [mdp] if isinstance(mdp, MNLMDP | Drifting) else list(mdp)
     if len(models) not in (1, n_seeds):
         raise bad("mdp", f"{len(models)} models for {n_seeds} seeds", cure="give one model, or one per seed")
     for index, model in enumerate(models):
-        if not isinstance(model, MNLMDP):
-            raise bad("mdp", f"{type(model).__name__} is no MNLMDP", index=index)
+        if not isinstance(model, MNLMDP | Drifting):
+            raise bad("mdp", f"{type(model).__name__} is no MNLMDP", index=index, cure="give an MNLMDP or a Drifting")
         if not model.problem.same_as(models[0].problem):
             raise bad("mdp", "has another Problem than the first model", index=index, cure="only theta may differ")
     return models

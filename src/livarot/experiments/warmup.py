@@ -28,8 +28,12 @@ from livarot.envs import hard_chain, river_swim
 from livarot.experiments.run import run
 from livarot.planning.backward import evaluate, solve
 from livarot.planning.inner import inner_max
+from livarot.planning.robust import evaluate_robust, solve_robust
 from livarot.planning.rules import FrankWolfe, JointMaximum, VarianceBonus
+from livarot.planning.softmin import worst_case
 from livarot.simulation.rollout import simulate
+from livarot.theory.constants import diameter
+from livarot.theory.summary import Constants
 
 logger = logging.getLogger(__name__)
 SEEDS = (0, 1)
@@ -44,6 +48,8 @@ def warmup() -> None:
         "learning with ragged reachable sets": lambda: _learning(river_swim(4, 3)),
         "one parameter for all stages": lambda: _learning(river_swim(4, 3, shared_parameter=True)),
         "exploration": _exploration,
+        "constants of the theory": _theory,
+        "robust planning": _robust,
     }
     for number, (name, part) in enumerate(parts.items(), 1):
         begin = time.perf_counter()
@@ -93,6 +99,32 @@ def _exploration() -> None:
             run(mdp, agent, 4, seed=SEEDS)
     tight = Livarot(n_explore=2, kappa=1.0, step_size=1e3, reg=1e-3)  # so that projections have work to do
     run(mdp, tight, 20, seed=SEEDS)
+
+
+def _theory() -> None:
+    mdp = MNLMDP.from_function(
+        2,
+        3,
+        1,
+        features=lambda h, s, a: ([0, 1, 2], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]),
+        reward=np.zeros((3, 1)),
+        theta=[0.5, 0.2],
+        offset=lambda h, s, a: [0.0, 0.1, 0.2],
+    )
+    Constants.of(mdp)
+    diameter((mdp.problem.rows.pack_identity(), 1.0), mdp)
+
+
+def _robust() -> None:
+    mdp = river_swim(4, 3)
+    policy = solve_robust(mdp, radius=0.1).policy
+    mixed = np.full((*policy.shape, mdp.problem.n_actions), 1.0 / mdp.problem.n_actions)
+    solve_robust(mdp, penalty=1.0).kernel  # noqa: B018 (made on first use)
+    solve_robust(mdp, radius=0.1).kernel  # noqa: B018
+    for table in (policy, mixed):
+        for level in ({"radius": 0.1}, {"penalty": 1.0}):
+            evaluate_robust(mdp, table, **level)
+    worst_case([0.0, 1.0], [0.5, 0.5], radius=0.1)
 
 
 if __name__ == "__main__":

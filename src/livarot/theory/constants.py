@@ -1,0 +1,405 @@
+"""The problem-dependent constants of the paper: U, rho, kappa, nu_max, gaps and diameters.
+
+U is ``max_reachable``, rho ``rho``; kappa is there three ways (``kappa_bound`` the cheap bound, ``kappa`` exact or a
+certified bracket, ``kappa_star`` at the true parameter); nu_max ``nu_max``, Q*-gaps ``gaps``, diam ``diameter``.  What
+a learner knows suffices for the first ones; those that need theta* take an :class:`MNLMDP`.
+
+All of them look at the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
+writes it.  A state that is never visited changes neither a trajectory nor the regret, but the printed burn-in draws
+pseudo samples from all of S, and its constants are those of all states.
+
+A constant may be far too large for a float (kappa = U^2 e^{4B}).  So kappa is kept as a logarithm, and a number that
+does not fit is infinite only where its logarithm stands beside it.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from livarot.core.ellipsoid import Ellipsoid
+from livarot.core.jit import jit
+from livarot.core.kernel import kernel_layout, transition_kernel
+from livarot.core.linalg import packed_whitener
+from livarot.core.problem import MNLMDP, Problem
+from livarot.core.ragged import FloatArray, IntArray
+from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.planning.backward import TIE, Solution, solve_kernel
+from livarot.theory.curvature import log_kappa, two_rarest
+
+LARGEST = math.log(np.finfo(np.float64).max)
+
+
+class TheoryWarning(UserWarning):
+    """A bound or constant was asked outside the conditions under which the paper states it."""
+
+
+def exponential(logarithm: float) -> float:
+    """e^x, infinite where no float is large enough."""
+    return math.exp(logarithm) if logarithm <= LARGEST else math.inf
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """A number between two certified bounds, kept as logarithms; ``exact`` when they agree to 1e-8 relative."""
+
+    log_lower: float
+    log_upper: float
+
+    @property
+    def lower(self) -> float:
+        return exponential(self.log_lower)
+
+    @property
+    def upper(self) -> float:
+        return exponential(self.log_upper)
+
+    @property
+    def exact(self) -> bool:
+        return self.log_upper - self.log_lower <= 1e-8
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a number that no float holds is None beside its logarithm."""
+        return {
+            "lower": finite_or_none(self.lower),
+            "upper": finite_or_none(self.upper),
+            "log_lower": self.log_lower,
+            "log_upper": self.log_upper,
+            "exact": self.exact,
+        }
+
+
+class Gaps(NamedTuple):
+    """V*_h(s) - Q*_h(s, a), and the smallest of those that are no ties, over reachable states; None if all tie."""
+
+    gap: FloatArray  # (H, S, A)
+    smallest: float | None
+
+
+def finite_or_none(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def problem_of(model: Problem | MNLMDP) -> Problem:
+    if isinstance(model, MNLMDP):
+        return model.problem
+    if isinstance(model, Problem):
+        return model
+    raise bad("model", f"must be a Problem or an MNLMDP, got {type(model).__name__}")
+
+
+def visited_pairs(problem: Problem, *, all_states: bool = False) -> IntArray:
+    """The pairs (table, s, a) that some stage can reach, or all that some stage uses."""
+    used = np.zeros((problem.rows.n_tables, problem.n_states), dtype=np.bool_)
+    for h, table in enumerate(problem.stage_table):
+        used[table] |= True if all_states else problem.reachable[h]
+    return np.flatnonzero(np.repeat(used.reshape(-1), problem.n_actions))
+
+
+def max_reachable(model: Problem | MNLMDP, *, all_states: bool = False) -> int:
+    """U, the largest number of next states of a pair.
+
+    >>> import livarot
+    >>> max_reachable(livarot.envs.river_swim(6, 20))
+    3
+    """
+    problem = problem_of(model)
+    return int(problem.rows.outcomes[visited_pairs(problem, all_states=all_states)].max())
+
+
+def rho(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
+    """min over stages of the largest feature norm, Eq. (definition rho) read as E43.
+
+    0 if some stage has no features at all; the paper assumes rho > 0.
+
+    >>> import livarot
+    >>> round(rho(livarot.envs.hard_chain(5)), 12)
+    1.0
+    """
+    problem = problem_of(model)
+    norms = np.append(problem.rows.norms(), 0.0)
+    starts = problem.rows.row_start[:: problem.n_actions]  # first row of each (table, s)
+    largest = np.maximum.reduceat(norms, starts[:-1]).reshape(problem.rows.n_tables, problem.n_states)
+    here = problem.reachable[:-1] | all_states
+    return float(np.where(here, largest[problem.stage_table], 0.0).max(axis=1).min())
+
+
+def log_kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
+    """The logarithm of :func:`kappa_bound`."""
+    problem = problem_of(model)
+    pairs = visited_pairs(problem, all_states=all_states)
+    if not problem.rows.offset.any():
+        return 4.0 * problem.param_bound + 2.0 * math.log(int(problem.rows.outcomes[pairs].max()))
+    rows = problem.rows
+    return float(4.0 * problem.param_bound + _rarest_two(rows.row_start, rows.offset, pairs))
+
+
+def kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
+    """e^{4B} / min q_i q_j over i != j, with q = softmax(offset): the cheap bound kappa <= U^2 e^{4B} without offsets.
+
+    |phi . theta| <= B changes no logit by more than B, so p_i >= e^{-2B} q_i.  Without offsets q_i >= 1/U, which is
+    Claim 1 of Li et al.; with offsets U^2 e^{4B} is wrong (offsets 0 and 9 with B = 0 have kappa = 8105, not 4), and
+    this is what holds.  A pair with one outcome counts as q_i q_j = 1.  Infinite where no float is large enough:
+    :func:`log_kappa_bound` is not.  O(rows).
+
+    >>> import livarot
+    >>> mdp = livarot.envs.hard_chain(5, param_bound="tight")
+    >>> round(kappa_bound(mdp), 1), round(4 * math.exp(4 * mdp.problem.param_bound), 1)
+    (1093.3, 1093.3)
+    """
+    return exponential(log_kappa_bound(model, all_states=all_states))
+
+
+def kappa(
+    model: Problem | MNLMDP, *, all_states: bool = False, max_nodes: int = 20_000, tolerance: float = 1e-9
+) -> Bracket:
+    """1 / min over |theta| <= B, pairs and s' != s'' of p(s') p(s''): Eq. (definition kappa) read as E9.
+
+    Exact for two outcomes, and for features on a line (d = 1); up to ``tolerance`` on the logarithm for three outcomes,
+    whatever d is; otherwise a certified bracket (see :mod:`livarot.theory.curvature` for how, and what it costs).
+    ``max_nodes`` bounds the work.  A pair with one outcome has no s' != s'' and asks for nothing: kappa of a model that
+    has no others is 1 (the paper wants kappa > 1).  Kept with the problem.
+
+    >>> import livarot
+    >>> found = kappa(livarot.envs.hard_chain(10, param_bound="tight"))
+    >>> found.exact, round(found.upper, 2)
+    (True, 11.34)
+    """
+    problem = problem_of(model)
+    require_positive_int("max_nodes", max_nodes, minimum=0)
+    require_non_negative("tolerance", tolerance)
+    key = f"kappa {all_states} {max_nodes} {tolerance!r}"
+    found = problem.cache.get(key)
+    if isinstance(found, Bracket):
+        return found
+    pairs = visited_pairs(problem, all_states=all_states)
+    made = Bracket(*log_kappa(problem.rows.graph, pairs, problem.param_bound, max_nodes, tolerance))
+    problem.cache[key] = made
+    return made
+
+
+def log_kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
+    """The logarithm of :func:`kappa_star`."""
+    problem = _model(mdp).problem
+    layout, worst = kernel_layout(problem), 0.0
+    for table, parameter, _ in layout.jobs:
+        used = (problem.stage_table == table) & (problem.stage_parameter == parameter)
+        here = problem.reachable[:-1][used].any(axis=0) | all_states
+        worst = max(worst, _rarest_at(problem.rows.graph, int(table), here, problem.n_actions, mdp.theta[parameter]))
+    return float(worst)
+
+
+def kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
+    """1 / min over pairs and s' != s'' of p(s') p(s'') at theta*: how curved the model is where it matters.
+
+    At most :func:`kappa`.  O(rows d).
+
+    >>> import livarot
+    >>> round(kappa_star(livarot.envs.hard_chain(10, param_bound="tight")), 2)
+    11.29
+    """
+    return exponential(log_kappa_star(mdp, all_states=all_states))
+
+
+def gaps(mdp: MNLMDP) -> Gaps:
+    """V* - Q*, and the smallest positive gap of a reachable state; within 1e-9 (1 + |Q|) of the best is a tie.
+
+    >>> import livarot
+    >>> round(gaps(livarot.envs.hard_chain(10)).smallest, 4)
+    0.0035
+    """
+    solution = solve_kernel(_model(mdp).problem, transition_kernel(mdp))
+    gap = solution.value[:-1, :, None] - solution.q
+    open_ = gap > TIE * (1.0 + np.abs(solution.value[:-1, :, None]))
+    open_ &= mdp.problem.reachable[:-1, :, None]
+    return Gaps(gap, float(gap[open_].min()) if open_.any() else None)
+
+
+def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None = None) -> float:
+    """max over (h, s) of 2 max_{a, a'} |Var_a - Var_a'| / (best Q* - second best Q*), Var of V*_{h+1}; 0 if all tie.
+
+    Ties are those of pi*, 1e-9 (1 + |Q|), so it is finite.  Half of it would do for the inequality of step 5 of the
+    proof, Var_a <= Var_{pi*} + nu (V* - Q*(a)).  O(rows H).
+
+    >>> import livarot
+    >>> round(nu_max(livarot.envs.hard_chain(5, gap=0.1)), 3)
+    2.901
+    """
+    problem = _model(mdp).problem
+    kernel = transition_kernel(mdp)
+    best = solve_kernel(problem, kernel) if solution is None else solution
+    here = problem.reachable[:-1] | all_states
+    rows = problem.rows
+    return float(
+        _nu(rows.row_start, rows.next_state, problem.stage_table, kernel.prob, kernel.base, here, best.value, best.q)
+    )
+
+
+def diameter(
+    region: float | Ellipsoid | tuple[FloatArray, float],
+    model: Problem | MNLMDP,
+    stage: int | None = None,
+    *,
+    all_states: bool = False,
+) -> float:
+    """diam_h = max over features of max_{theta, theta'} |(theta - theta') . phi| = 2 radius max |phi|_{matrix^-1}.
+
+    ``region`` is the radius of a Euclidean ball, an :class:`Ellipsoid`, or (packed Gram matrix, radius) as in a plan.
+    ``stage`` None is the largest over stages.  A pair with one outcome counts: its feature is one of the maximum.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.hard_chain(5)
+    >>> round(diameter(0.25, mdp), 12), round(diameter(livarot.Ellipsoid.ball(2, 0.25), mdp), 12)
+    (0.5, 0.5)
+    """
+    problem = problem_of(model)
+    stages = range(problem.horizon) if stage is None else [_stage(problem, stage)]
+    reach = problem.reachable[:-1] | all_states
+    here = np.zeros((problem.rows.n_tables, problem.n_states), dtype=np.bool_)
+    for h in stages:
+        here[problem.stage_table[h]] |= reach[h]
+    pairs = np.flatnonzero(np.repeat(here.reshape(-1), problem.n_actions))
+    if isinstance(region, int | float | np.integer | np.floating):
+        radius = require_non_negative("region", region)
+        rows = problem.rows
+        inside = np.zeros(rows.n_pairs, dtype=np.bool_)
+        inside[pairs] = True
+        return 2.0 * radius * float(rows.norms()[np.repeat(inside, rows.outcomes)].max(initial=0.0))
+    if isinstance(region, Ellipsoid):
+        if region.dim != problem.dim:
+            raise bad("region", f"has dimension {region.dim}, the features have {problem.dim}")
+        whiten = np.linalg.inv(np.linalg.cholesky(region.matrix))
+        return 2.0 * region.radius * _largest_image(problem, pairs, whiten)
+    gram, radius = region
+    if np.shape(gram) != (problem.rows.gram_size,):
+        raise bad("region", f"has a packed matrix of shape {np.shape(gram)}, expected {(problem.rows.gram_size,)}")
+    require_non_negative("region", radius)
+    whiten = np.zeros_like(gram)
+    block = int(np.diff(problem.rows.block_start).max())
+    packed_whitener(
+        np.ascontiguousarray(gram), problem.rows.block_start, problem.rows.gram_start, whiten, np.empty(block**2)
+    )
+    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten)))
+
+
+def has_zero_outcomes(model: Problem | MNLMDP) -> bool:
+    """Does every informative pair have an outcome with phi = 0?  The bound on Hessians by kappa needs it (E9)."""
+    rows = problem_of(model).rows
+    least = np.minimum.reduceat(rows.norms(), rows.row_start[:-1])
+    return bool((least[rows.pair_block >= 0] == 0.0).all())
+
+
+def _model(mdp: MNLMDP) -> MNLMDP:
+    if not isinstance(mdp, MNLMDP):
+        raise bad("mdp", f"must be an MNLMDP, got {type(mdp).__name__}", cure="the true parameter is needed")
+    return mdp
+
+
+def _stage(problem: Problem, stage: int) -> int:
+    if not 0 <= require_positive_int("stage", stage, minimum=0) < problem.horizon:
+        raise bad("stage", f"is {stage}, stages are 0..{problem.horizon - 1}")
+    return int(stage)
+
+
+def _largest_image(problem: Problem, pairs: IntArray, whiten: FloatArray) -> float:
+    """max |W phi| over the rows of some pairs, for a dense whitener."""
+    largest = 0.0
+    for pair in pairs:
+        columns = problem.rows.columns(int(pair))
+        local = problem.rows.features(int(pair))[:, columns]
+        largest = max(largest, float(np.linalg.norm(local @ whiten[:, columns].T, axis=1).max(initial=0.0)))
+    return largest
+
+
+@jit
+def _largest_leverage(graph, pairs, whiten):
+    """max |W phi|^2 over the rows of the informative pairs, for a packed whitener."""
+    largest = 0.0
+    for p in range(len(pairs)):
+        pair = pairs[p]
+        block = graph.pair_block[pair]
+        if block < 0:
+            continue
+        at, n = graph.gram_start[block], graph.block_start[block + 1] - graph.block_start[block]
+        m, cols = graph.col_count[pair], graph.col_start[pair]
+        for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+            first, total = graph.feat_start[pair] + i * m, 0.0
+            for k in range(n):
+                part = 0.0
+                for c in range(m):
+                    part += whiten[at + k * n + graph.cols[cols + c]] * graph.feat[first + c]
+                total += part * part
+            largest = max(largest, total)
+    return largest
+
+
+@jit
+def _rarest_two(row_start, offset, pairs):
+    worst = 0.0
+    for p in range(len(pairs)):
+        first, last = row_start[pairs[p]], row_start[pairs[p] + 1]
+        if last - first > 1:
+            worst = max(worst, two_rarest(offset[first:last]))
+    return worst
+
+
+@jit
+def _rarest_at(graph, table, here, n_actions, theta):
+    worst = 0.0
+    n_states = len(here)
+    z = np.empty(8)
+    for s in range(n_states):
+        if not here[s]:
+            continue
+        for a in range(n_actions):
+            pair = (table * n_states + s) * n_actions + a
+            row = graph.row_start[pair]
+            n = graph.row_start[pair + 1] - row
+            if n < 2:
+                continue
+            if n > len(z):
+                z = np.empty(2 * n)
+            block = graph.pair_block[pair]
+            m = graph.col_count[pair] if block >= 0 else 0
+            for i in range(n):
+                z[i] = graph.offset[row + i]
+                for c in range(m):
+                    coordinate = graph.block_coords[graph.block_start[block] + graph.cols[graph.col_start[pair] + c]]
+                    z[i] += graph.feat[graph.feat_start[pair] + i * m + c] * theta[coordinate]
+            worst = max(worst, two_rarest(z[:n]))
+    return worst
+
+
+@jit
+def _nu(row_start, next_state, stage_table, prob, base, here, value, q):
+    horizon, n_states, n_actions = q.shape
+    largest = 0.0
+    for h in range(horizon):
+        for s in range(n_states):
+            if not here[h, s]:
+                continue
+            best = value[h, s]
+            tie = best - TIE * (1.0 + abs(best))
+            second = -math.inf
+            for a in range(n_actions):
+                if q[h, s, a] < tie:
+                    second = max(second, q[h, s, a])
+            if second == -math.inf:
+                continue
+            least, most = math.inf, -math.inf
+            for a in range(n_actions):
+                pair = (stage_table[h] * n_states + s) * n_actions + a
+                pivot = value[h + 1, next_state[row_start[pair]]]
+                first, square = 0.0, 0.0
+                for row in range(row_start[pair], row_start[pair + 1]):
+                    off = value[h + 1, next_state[row]] - pivot
+                    first += prob[base[h] + row] * off
+                    square += prob[base[h] + row] * off * off
+                spread = max(square - first * first, 0.0)
+                least, most = min(least, spread), max(most, spread)
+            largest = max(largest, 2.0 * (most - least) / (best - second))
+    return largest

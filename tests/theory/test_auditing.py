@@ -1,0 +1,218 @@
+"""Audits: numbers of a result made by hand, of runs, stored and not, and the coverage that the theory promises."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import livarot
+from livarot import LivarotError, envs
+from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, Uniform
+from livarot.experiments.result import COLUMNS, RunResult
+from livarot.theory.auditing import audit
+from livarot.theory.bounds import TERMS, regret_bound
+from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
+from livarot.theory.facts import agent_facts, problem_facts, sigma_bar_worst
+from livarot.theory.lower import lower_bound
+from livarot.theory.promises import constants_from, promises
+from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
+from tests.models import random_model, to_mdp
+
+CHAIN = envs.hard_chain(4, gap=0.1)
+RAGGED = to_mdp(random_model(np.random.default_rng(1), H=4, S=5, A=3, d=3, U=4))
+
+
+def by_hand(covered, bits, *, gap=None, loss=None, regret=None, agent=None, horizon=2):
+    """A result with two parameters whose columns are given; None is masked, as are entries that are None."""
+    shape = np.shape(covered)
+
+    def column(values):
+        values = np.full(shape, None) if values is None else np.array(values, dtype=object)
+        mask = np.equal(values, None)
+        return np.ma.MaskedArray(np.where(mask, 0.0, values).astype(float), mask=mask)
+
+    columns = {name: column(None) for name in COLUMNS}
+    columns["covered"] = column(covered)
+    columns["optimism_gap"], columns["optimism_loss"] = column(gap), column(loss)
+    columns["regret"] = column(np.full(shape, 0.5) if regret is None else regret)
+    columns["variance"] = column(np.full(shape, 0.01))
+    facts = {"agent": agent or {}}
+    words = None if bits is None else np.array(bits, dtype=np.int32)[:, :, None]
+    return RunResult("livarot", "by hand", np.arange(shape[0]), horizon, columns, facts, words)
+
+
+THEORY = {"failure_level": 0.05, "beta_scale": 1.0, "reg": None, "printed_radius": False, "n_explore": None}
+
+
+def test_coverage_by_hand():
+    """Two seeds, four episodes, the first without sets; parameter 0 misses once, parameter 1 twice."""
+    covered = [[None, 1, 0, 0], [None, 1, 1, 0]]
+    bits = [[0, 3, 1, 2], [0, 3, 3, 1]]  # bit 0: [1, 1, 0], [1, 1, 1]; bit 1: [1, 0, 1], [1, 1, 0]
+    found = audit(by_hand(covered, bits, agent=THEORY)).coverage
+    assert found["episodes"] == pytest.approx(3 / 6)
+    assert found["seeds_always"] == 0.0
+    assert found["first_miss"] == 2
+    assert found["per_stage"] == pytest.approx([5 / 6, 4 / 6])
+    assert found["per_stage_always"] == [0.5, 0.0]
+    shares = [row for row in found["per_block_and_stage"] if row[0] is not None]
+    assert shares == [[1.0, 1.0], [1.0, 0.5], [0.5, 0.5]]
+    assert found["claimed"] is True
+    assert found["allowed_misses"] == pytest.approx(0.05 + 3 * np.sqrt(0.05 * 0.95 / 2))
+
+
+@pytest.mark.parametrize(("missing", "verdict"), [(0, "holds"), (1, "holds"), (40, "fails")])
+def test_the_verdict_on_coverage(missing, verdict):
+    covered = np.ones((100, 3))
+    covered[:missing, 2] = 0
+    found = audit(by_hand(covered.tolist(), None, agent=THEORY))
+    (line,) = [line for line in found.lines if line.quantity == "seeds that never miss"]
+    assert line.verdict == verdict
+    assert bool(found.failures) == (verdict == "fails")
+    for change in ({"beta_scale": 0.5}, {"reg": 10.0}, {"printed_radius": True}, {"failure_level": None}):
+        relaxed = audit(by_hand(covered.tolist(), None, agent=THEORY | change))
+        assert not relaxed.failures
+
+
+def test_optimism_by_hand():
+    covered = [[1, 1, 0, 1]]
+    gap, loss = [[0.5, -0.2, -1.0, None]], [[0.0, 0.3, 0.1, None]]
+    found = audit(by_hand(covered, None, gap=gap, loss=loss)).optimism
+    assert found["share"] == pytest.approx(1 / 3)
+    assert found["worst_shortfall"] == 1.0
+    assert found["certified_share"] == pytest.approx(2 / 3)
+    assert found["certified_worst_shortfall"] == pytest.approx(0.9)
+    assert found["certified_share_when_covered"] == 1.0
+    broken = audit(by_hand(covered, None, gap=gap, loss=[[0.0, 0.1, 0.1, None]]))
+    assert broken.optimism["certified_share_when_covered"] == 0.5
+    assert [line.quantity for line in broken.failures] == ["the same where theta* is covered"]
+
+
+def test_regret_and_sigma_bar_by_hand():
+    found = audit(by_hand([[1, 1], [1, 1]], None, regret=[[0.5, 0.25], [0.0, 0.25]]))
+    assert found.regret["mean"] == 0.5
+    assert (found.regret["min"], found.regret["max"]) == (0.25, 0.75)
+    assert found.regret["standard_error"] == pytest.approx(0.25)
+    assert found.regret["trivial"] == 4.0
+    assert found.sigma_bar["mean"] == pytest.approx(0.1)
+    assert found.regret["bounds"] is None and "pass mdp=" in str(found)
+    too_much = audit(by_hand([[1, 1]], None, regret=[[2.5, 2.0]]))
+    assert [line.section for line in too_much.failures] == ["regret"]
+
+
+AGENTS = [Livarot(), Livarot(n_explore=5), Livarot.theory(20), UCRLMNLOL(), CertaintyEquivalent(), Uniform()]
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: f"{agent.name}-{getattr(agent, 'n_explore', 0)}")
+@pytest.mark.parametrize("mdp", [CHAIN, RAGGED], ids=["chain", "ragged"])
+def test_every_agent_stored_and_not(agent, mdp, tmp_path):
+    result = livarot.run(mdp, agent, 20, seed=range(3))
+    found = audit(result)
+    result.save(tmp_path / "run")
+    assert audit(RunResult.load(tmp_path / "run")).to_dict() == found.to_dict()
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert not found.failures
+    assert str(found).splitlines()[0] == f"audit of {agent.name}: 3 seeds, 20 episodes"
+    assert len(str(found).splitlines()) == 3 + len(found.lines)
+    if result.covered.count():
+        assert found.coverage["episodes"] == pytest.approx(float(result.covered.mean()))
+        assert found.coverage["per_stage"] == pytest.approx([result.stage_covered(k).mean() for k in range(4)])
+    assert found.regret["mean"] == pytest.approx(result.cumulative_regret[:, -1].mean())
+    assert found.sigma_bar["star"]["max"] == pytest.approx(sigma_bar_star(mdp), abs=1e-14)
+
+
+def test_the_oracle_has_no_regret():
+    result = livarot.run(CHAIN, Oracle(livarot.solve(CHAIN).policy), 5)
+    assert audit(result).regret["max"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_bounds_are_those_of_the_theory():
+    result = livarot.run(CHAIN, Livarot(), 30, seed=range(3))
+    sigma = float(np.sqrt(np.mean(result.sigma_bar**2)))
+    exact, stored = audit(result, CHAIN).regret["bounds"], audit(result).regret["bounds"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TheoryWarning)
+        expected = regret_bound(CHAIN, 30, sigma_bar=sigma)
+        assert exact["lower"] == lower_bound(CHAIN, 30).value
+        as_run = regret_bound(CHAIN, 30, sigma_bar=sigma, n_explore=0)
+    assert tuple(exact["terms"]) == TERMS
+    assert exact["terms"] == pytest.approx(expected.terms)
+    assert exact["upper"] == pytest.approx(sum(exact["terms"].values()), rel=1e-12)
+    assert exact["dominant"] == expected.dominant
+    assert exact["upper_as_run"] == pytest.approx(as_run.total)
+    assert exact["kappa"]["exact"]
+    assert stored["terms"]["variance"] == pytest.approx(exact["terms"]["variance"], rel=1e-12)
+    assert stored["terms"]["curvature"] >= exact["terms"]["curvature"]  # only the cheap bound of kappa is stored
+    assert stored["log_upper"] >= exact["log_upper"]
+    assert {"UCRL-MNL", "UCRL-MNL-OL", "ORRL-MNL"} <= {row["name"] for row in exact["rates"]}
+
+
+def test_facts_are_those_of_the_functions():
+    facts = problem_facts([RAGGED])
+    problem, truth = facts["problem"], facts["truth"]
+    assert problem["rho"] == rho(RAGGED)
+    assert np.exp(problem["log_kappa_bound"]) == pytest.approx(kappa_bound(RAGGED))
+    assert truth["nu_max"]["max"] == nu_max(RAGGED)
+    assert np.exp(truth["log_kappa_star"]["max"]) == pytest.approx(kappa_star(RAGGED))
+    known = constants_from(facts)
+    assert known.kappa.lower <= kappa(RAGGED).upper <= known.kappa.upper
+    assert agent_facts(Livarot()) == agent_facts(Livarot()) and "rule" not in agent_facts(Livarot())
+
+
+def test_the_worst_trajectory():
+    """The hard chain's is the one that never falls; no trajectory of a random model has more."""
+    chain = envs.hard_chain(12, gap=0.04)
+    assert sigma_bar_worst(chain) == pytest.approx(hard_chain_sigma_bar(12, 1 / 12 + 0.04, never_falls=True), rel=1e-12)
+    result = livarot.run(RAGGED, Uniform(), 200, seed=range(20))
+    worst = sigma_bar_worst(RAGGED)
+    assert np.sqrt(result.variance.max()) <= worst + 1e-12
+    assert sigma_bar_star(RAGGED) <= worst
+
+
+def test_promises_say_which_condition_fails():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = promises(constants_from(problem_facts([envs.hard_chain(20, gap=0.01)])), 5)
+    assert any("T = 5" in condition for condition in found["failed"])
+    json.dumps(found, allow_nan=False)
+
+
+def test_html_is_escaped():
+    result = by_hand([[1.0]], None)
+    object.__setattr__(result, "agent", "<b>")
+    page = audit(result)._repr_html_()
+    assert "<b>" not in page and "&lt;b&gt;" in page and page.count("<tr>") == len(audit(result).lines) + 1
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {"facts": {}}, CHAIN])
+def test_what_is_no_result_is_refused(wrong):
+    with pytest.raises(LivarotError, match="result"):
+        audit(wrong)
+
+
+def test_another_model_is_refused():
+    result = livarot.run(CHAIN, Livarot(), 5)
+    for other in (envs.hard_chain(4, gap=0.11), RAGGED, envs.hard_chain(4, gap=0.1, param_bound=9.0)):
+        with pytest.raises(LivarotError, match="pass the model of this run"):
+            audit(result, other)
+    for nothing in ([], [3], "chain"):
+        with pytest.raises(LivarotError, match="mdp"):
+            audit(result, nothing)
+    chains = [envs.hard_chain(4, gap=0.1, seed=s) for s in range(3)]
+    assert audit(livarot.run(chains, Livarot(), 5, seed=range(3)), chains).facts["problem"]["n_models"] == 3
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mdp", [CHAIN, envs.river_swim(3, 3)], ids=["chain", "river"])
+def test_the_theory_s_sets_hold_the_truth(mdp):
+    """400 seeds, 200 episodes: seeds that miss theta* once are at most delta plus three standard errors.
+
+    The same estimator with a thousandth of the radius misses at once: the check can fail.
+    """
+    found = audit(livarot.run(mdp, Livarot.theory(200), 200, seed=range(400)))
+    assert found.coverage["claimed"]
+    assert 1.0 - found.coverage["seeds_always"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert found.optimism["certified_share_when_covered"] == 1.0
+    assert not found.failures
+    thin = Livarot(step_size=1.0, reg=None, beta_scale=0.001)
+    assert audit(livarot.run(mdp, thin, 20, seed=range(20))).coverage["seeds_always"] == 0.0
