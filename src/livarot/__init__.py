@@ -15,15 +15,17 @@ from livarot.gymnasium_ids import register_when_imported
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livarot import agents, envs, theory
+    from livarot import agents, envs, infinite, theory
     from livarot.agents.base import load_state, save_state
     from livarot.core.ellipsoid import Ellipsoid
     from livarot.core.plan import Episodes, Plan
     from livarot.core.problem import MNLMDP, Problem
     from livarot.errors import LivarotError
+    from livarot.experiments.check_agent import check_agent
     from livarot.experiments.learn import LearnResult, LearnState, Online, learn
     from livarot.experiments.result import RunResult
     from livarot.experiments.run import run
+    from livarot.experiments.tune import TuneResult, tune
     from livarot.planning.backward import Solution, evaluate, solve
     from livarot.planning.inner import InnerMax, inner_max
     from livarot.planning.nominal import nominal_model
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from livarot.planning.rules import (
         FrankWolfe,
         JointMaximum,
+        MaxNormBonus,
         PlugIn,
         SecondOrderBonus,
         ShiftedPower,
@@ -47,12 +50,15 @@ _HOME = {
     "Episodes": "core.plan",
     "Plan": "core.plan",
     "LivarotError": "errors",
+    "check_agent": "experiments.check_agent",
     "LearnResult": "experiments.learn",
     "LearnState": "experiments.learn",
     "Online": "experiments.learn",
     "learn": "experiments.learn",
     "RunResult": "experiments.result",
     "run": "experiments.run",
+    "TuneResult": "experiments.tune",
+    "tune": "experiments.tune",
     "Solution": "planning.backward",
     "evaluate": "planning.backward",
     "solve": "planning.backward",
@@ -66,6 +72,7 @@ _HOME = {
     "optimistic_plan": "planning.optimistic",
     "FrankWolfe": "planning.rules",
     "JointMaximum": "planning.rules",
+    "MaxNormBonus": "planning.rules",
     "PlugIn": "planning.rules",
     "SecondOrderBonus": "planning.rules",
     "ShiftedPower": "planning.rules",
@@ -74,7 +81,7 @@ _HOME = {
     "load_state": "agents.base",
     "save_state": "agents.base",
 }
-_MODULES = ("agents", "envs", "theory")
+_MODULES = ("agents", "envs", "infinite", "theory")
 
 __all__ = [
     "MNLMDP",
@@ -86,6 +93,7 @@ __all__ = [
     "LearnResult",
     "LearnState",
     "LivarotError",
+    "MaxNormBonus",
     "Online",
     "Plan",
     "PlugIn",
@@ -95,11 +103,14 @@ __all__ = [
     "SecondOrderBonus",
     "ShiftedPower",
     "Solution",
+    "TuneResult",
     "VarianceBonus",
     "agents",
+    "check_agent",
     "envs",
     "evaluate",
     "evaluate_robust",
+    "infinite",
     "inner_max",
     "learn",
     "load_state",
@@ -111,6 +122,7 @@ __all__ = [
     "solve",
     "solve_robust",
     "theory",
+    "tune",
     "worst_case",
 ]
 

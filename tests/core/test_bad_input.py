@@ -342,7 +342,7 @@ def test_settings(make, argument):
     ("make", "closest"),
     [
         (lambda: agents.make("livaro"), "'livarot'"),
-        (lambda: agents.make("ucrl-mnl-ll"), "'ucrl-mnl-ol'"),
+        (lambda: agents.make("certainty-equivalence"), "'certainty-equivalent'"),
         (lambda: agents.make("livarot", betascale=1.0), "'beta_scale'"),
         (lambda: envs.make("hardchain"), "'hard-chain'"),
         (lambda: envs.make("riverswim"), "'river-swim'"),

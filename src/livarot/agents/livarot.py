@@ -103,6 +103,11 @@ class Livarot:
         return cls(n_explore=80, reg_explore=1.0, reg=10.0, step_size=20.0, beta_scale=0.01, printed_radius=True)
 
     @classmethod
+    def single_phase(cls) -> Livarot:
+        """No burn-in, which is also the default: the plain B-ball, and learning from the first episode on."""
+        return cls(n_explore=0)
+
+    @classmethod
     def theory(cls, n_episodes: int, n_explore: int | None = 0) -> Livarot:
         """The constants of the theorem: eta=1, lambda=144 d, the full radius; ``n_explore=None`` is the lemma's tau."""
         return cls(

@@ -121,6 +121,35 @@ def variance(
 
 
 @app.command()
+def tune(
+    env: Annotated[str, typer.Argument(help="A registered environment.")],
+    agent: Annotated[str, typer.Argument(help="A registered agent.")],
+    grid: Annotated[list[str], typer.Option("--grid", help="field=v1,v2; once per field.")],
+    episodes: Annotated[int, typer.Option(help="Episodes per run.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Tuning seeds, from 1000 on.")] = 5,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="key=value of the environment; repeat.")] = None,
+    budget: Annotated[int, typer.Option(help="Points at most.")] = 12,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    workers: Annotated[int, typer.Option(help="Threads.")] = 1,
+) -> None:
+    """Try a grid of an agent's settings on seeds that no evaluation uses."""
+    with one_line_errors():
+        from livarot.cli.tune import command
+
+        command(
+            env=env,
+            agent=agent,
+            grid=grid,
+            n_episodes=episodes,
+            n_seeds=seeds,
+            settings=settings,
+            budget=budget,
+            as_json=as_json,
+            workers=workers,
+        )
+
+
+@app.command()
 def version() -> None:
     """The version of livarot."""
     from importlib.metadata import version as installed

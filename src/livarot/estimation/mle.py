@@ -72,7 +72,8 @@ def fit_mle(
 
 
 @jit
-def _sample_probabilities(graph, pair, theta, local, p):
+def sample_probabilities(graph, pair, theta, local, p):
+    """p of a pair at theta; returns the number of its outcomes."""
     block, m = graph.pair_block[pair], graph.col_count[pair]
     local_parameter(theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local)
     row = graph.row_start[pair]
@@ -86,7 +87,7 @@ def _objective(graph, pairs, choices, weights, reg, theta, local, p):
     total = 0.5 * reg * dot(theta, theta, len(theta))
     for i in range(len(pairs)):
         if graph.pair_block[pairs[i]] >= 0:
-            _sample_probabilities(graph, pairs[i], theta, local, p)
+            sample_probabilities(graph, pairs[i], theta, local, p)
             total -= weights[i] * math.log(p[choices[i]])
     return total
 
@@ -107,7 +108,7 @@ def derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part
         block = graph.pair_block[pair]
         if block < 0:
             continue
-        n = _sample_probabilities(graph, pair, theta, local, p)
+        n = sample_probabilities(graph, pair, theta, local, p)
         m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
         size = graph.block_start[block + 1] - graph.block_start[block]
         choice_hessian(graph.feat, feat, n, m, p, mean, part)
@@ -119,6 +120,7 @@ def derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part
 
 @jit
 def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out, theta, hessian):
+    """Improve ``theta`` in place and leave the Hessian there: (objective, decrement, steps, converged)."""
     d = len(theta)
     size = len(hessian)
     p, local, mean, gradient = np.empty(most_out), np.empty(d), np.empty(d), np.empty(d)

@@ -14,18 +14,36 @@ from collections.abc import Callable
 import numpy as np
 
 from livarot.agents import (
+    OFUMNLPP,
+    ONSUCRLMNL,
+    ORRLMNL,
+    PSRL,
+    RLSVI,
+    RRLMNL,
+    UCBVI,
+    UCRL2,
+    UCRLMNL,
+    UCRLMNLLL,
     UCRLMNLOL,
+    BonusLivarot,
     CertaintyEquivalent,
+    DriftingLivarot,
     LiteralExploration,
     Livarot,
+    OFULMLogB,
     Oracle,
+    RareSwitching,
     StateAwareExploration,
+    ThompsonLivarot,
+    UCRLMNLPlus,
     Uniform,
 )
+from livarot.agents.ucbvi import Bernstein
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.problem import MNLMDP
-from livarot.envs import hard_chain, river_swim
+from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
 from livarot.experiments.run import run
+from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.planning.backward import evaluate, solve
 from livarot.planning.inner import inner_max
 from livarot.planning.robust import evaluate_robust, solve_robust
@@ -50,6 +68,7 @@ def warmup() -> None:
         "exploration": _exploration,
         "constants of the theory": _theory,
         "robust planning": _robust,
+        "one decision, and no end": _other_horizons,
     }
     for number, (name, part) in enumerate(parts.items(), 1):
         begin = time.perf_counter()
@@ -84,6 +103,21 @@ def _learning(mdp: MNLMDP) -> None:
         Livarot(rule=VarianceBonus()),
         UCRLMNLOL(),
         CertaintyEquivalent(),
+        BonusLivarot(),
+        ThompsonLivarot(),
+        UCRLMNL(),
+        UCRLMNLLL(),
+        ONSUCRLMNL(),
+        UCRLMNLPlus(),
+        RRLMNL(),
+        ORRLMNL(),
+        UCBVI(),
+        UCBVI(Bernstein()),
+        PSRL(),
+        RLSVI(),
+        UCRL2(doubling=True),
+        RareSwitching(),
+        DriftingLivarot(),
         Uniform(),
         Oracle(solve(mdp).policy),
     )
@@ -125,6 +159,12 @@ def _robust() -> None:
         for level in ({"radius": 0.1}, {"penalty": 1.0}):
             evaluate_robust(mdp, table, **level)
     worst_case([0.0, 1.0], [0.5, 0.5], radius=0.1)
+
+
+def _other_horizons() -> None:
+    for agent in (OFULMLogB(), OFUMNLPP()):
+        run(mnl_bandit(3, 3, 2), agent, 3, seed=SEEDS)
+    run_infinite(InfiniteMDP.from_mdp(park_two_state()), UCMNLK(discount=0.9), 3, seed=SEEDS)
 
 
 if __name__ == "__main__":

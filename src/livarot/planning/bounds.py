@@ -56,16 +56,24 @@ def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     gradient(y, wo, wc, n_out, m, lanes)
     largest_norm(y, wl, n_out, m, lanes)
     for lane in range(lanes):
-        wl[NORM + lane] = 0.0
         wl[PEAK + lane] = v[0, lane]
         wl[TOTAL + lane] = v[0, lane]
-    for k in range(m):
-        for lane in range(lanes):
-            wl[NORM + lane] += wc[k, GT + lane] * wc[k, GT + lane]
     for i in range(1, n_out):
         for lane in range(lanes):
             wl[PEAK + lane] = max(wl[PEAK + lane], v[i, lane])
             wl[TOTAL + lane] = min(wl[TOTAL + lane], v[i, lane])
+    variance_formula(wc, wl, out, m, lanes)
+
+
+@jit
+def variance_formula(wc, wl, out, m, lanes):
+    """:func:`variance_bound` from f0 in wl[FT], g0 in wc[GT], max and min V in wl[PEAK] and wl[TOTAL], max|y|^2 in
+    wl[INNER] and the largest half-width in wl[HALF]."""
+    for lane in range(lanes):
+        wl[NORM + lane] = 0.0
+    for k in range(m):
+        for lane in range(lanes):
+            wl[NORM + lane] += wc[k, GT + lane] * wc[k, GT + lane]
     for lane in range(lanes):
         beta = wl[BETA + lane]
         curve = min(wl[INNER + lane] * beta * beta, wl[HALF + lane] * wl[HALF + lane])
@@ -74,13 +82,9 @@ def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
 
 
 @jit
-def box_bound(v, wo, wl, n_out, lanes):
-    """wl[FT] = max of the expected value when logit i may move by b_i on its own: an upper bound, solved exactly.
-
-    The maximiser raises the logits with V_i > t and lowers the others, where t is the optimal value; iterating
-    t <- value (Dinkelbach) reaches it from below, from the value at the centre in wl[FT], in at most U + 1 rounds.
-    Where the widths are so large that exponentials would underflow, max V (in wl[PEAK]) is the bound.
-    """
+def box_weights(wo, wl, n_out, lanes):
+    """The weights of raised and lowered logits, e^(z + b - top) in wo[Z] and e^(z - b - top) in wo[Q]; wl[NORM] is how
+    far the largest lowered logit lies below the largest raised one."""
     for lane in range(lanes):
         wl[TOP + lane] = wo[0, Z0 + lane] + wo[0, WIDTH + lane]
         wl[NORM + lane] = wo[0, Z0 + lane] - wo[0, WIDTH + lane]
@@ -92,6 +96,19 @@ def box_bound(v, wo, wl, n_out, lanes):
         for lane in range(lanes):
             wo[i, Z + lane] = exp(wo[i, Z0 + lane] + wo[i, WIDTH + lane] - wl[TOP + lane])
             wo[i, Q + lane] = exp(wo[i, Z0 + lane] - wo[i, WIDTH + lane] - wl[TOP + lane])
+    for lane in range(lanes):
+        wl[NORM + lane] = wl[TOP + lane] - wl[NORM + lane]
+
+
+@jit
+def box_bound(v, wo, wl, out, n_out, lanes):
+    """out = the smaller of out and the maximum when logit i may move by b_i on its own: a bound, solved exactly.
+
+    The maximiser raises the logits with V_i > t and lowers the others, where t is the optimal value; iterating
+    t <- value (Dinkelbach) reaches it from below, from the value at the centre in wl[FT], in at most U + 1 rounds.  A
+    lane whose t has passed ``out`` needs no more of them.  Expects :func:`box_weights`.  Where the widths are so large
+    that exponentials would underflow, max V (in wl[PEAK]) is the bound.
+    """
     changed = 1
     rounds = 0
     while changed > 0 and rounds < n_out + 2:
@@ -107,20 +124,19 @@ def box_bound(v, wo, wl, n_out, lanes):
                 wl[INNER + lane] += weight * v[i, lane]
         for lane in range(lanes):
             t = wl[INNER + lane] / wl[TOTAL + lane]
-            changed += 1 if t > wl[FT + lane] + 1e-15 * abs(t) else 0
+            changed += 1 if t > wl[FT + lane] + 1e-15 * abs(t) and t < out[lane] else 0
             wl[FT + lane] = max(t, wl[FT + lane])
-    for lane in range(lanes):
-        safe = wl[TOP + lane] - wl[NORM + lane] < 600.0  # and rounding must not make it less than the maximum
-        wl[FT + lane] = wl[FT + lane] + 1e-14 * abs(wl[FT + lane]) if safe else wl[PEAK + lane]
+    for lane in range(lanes):  # rounding must not make it less than the maximum
+        bound = wl[FT + lane] + 1e-14 * abs(wl[FT + lane]) if wl[NORM + lane] < 600.0 else wl[PEAK + lane]
+        out[lane] = min(out[lane], bound)
 
 
 @jit
 def upper_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     """out = the smaller of the box relaxation and the variance-aware bound (expects what that one does)."""
     variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes)
-    box_bound(v, wo, wl, n_out, lanes)
-    for lane in range(lanes):
-        out[lane] = min(out[lane], wl[FT + lane])
+    box_weights(wo, wl, n_out, lanes)
+    box_bound(v, wo, wl, out, n_out, lanes)
 
 
 @jit
@@ -136,3 +152,12 @@ def second_order_bonus(y, v, wo, wl, out, factor, constant, n_out, m, lanes):
     for lane in range(lanes):
         second = constant * wl[BETA + lane] * wl[BETA + lane] * wl[INNER + lane]
         out[lane] = wl[FT + lane] + factor * (wl[TOTAL + lane] + second)
+
+
+@jit
+def max_norm_bonus(y, v, wo, wl, out, factor, n_out, m, lanes):
+    """out = p.V + F beta max|y_i| (Hwang and Oh: F = 2 H)."""
+    centre_value(v, wo, wl, n_out, lanes)
+    largest_norm(y, wl, n_out, m, lanes)
+    for lane in range(lanes):
+        out[lane] = wl[FT + lane] + factor * wl[BETA + lane] * math.sqrt(wl[INNER + lane])

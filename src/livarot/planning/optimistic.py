@@ -9,13 +9,14 @@ The **second recursion** does the same on certified upper bounds (the box relaxa
 whichever is smaller): its start value is >= V* whenever the true parameters lie in the sets, even where the inner
 solver found a local maximum only.  The difference of the two start values bounds the optimism lost.
 
+Where every stage has the same features and the same parameter, and there are many, what does not depend on V is
+computed once per plan (:mod:`livarot.planning.repeated`).
+
 Only states that can be reached from the start are planned for.  Ties: the first action within 1e-9 (1 + |Q|).
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -23,10 +24,11 @@ from livarot.core.jit import jit
 from livarot.core.lanes import LANES
 from livarot.core.plan import Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray
+from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad
+from livarot.planning.backups import greedy, own_whitener, plain_backup, two_apart, two_apart_part, value_range
 from livarot.planning.batches import plan_batches
-from livarot.planning.bounds import second_order_bonus, upper_bound, variance_bound
+from livarot.planning.bounds import max_norm_bonus, second_order_bonus, upper_bound, variance_bound
 from livarot.planning.climb import joint_maximum
 from livarot.planning.lanes import (
     BEST_F,
@@ -34,12 +36,10 @@ from livarot.planning.lanes import (
     BETA,
     COL,
     FT,
-    NORM,
     OUT,
     PROBLEM,
     SCALE,
     SHIFTED_POWER,
-    TOP,
     Z0,
     centre_probabilities,
     centre_value,
@@ -49,17 +49,21 @@ from livarot.planning.lanes import (
     whiten_each,
     whiten_shared,
 )
+from livarot.planning.repeated import repeated_backward, repeats
 from livarot.planning.rules import (
+    CLIP_Q,
+    CLIP_V,
     JOINT_MAXIMUM,
+    MAX_NORM_BONUS,
     PLUG_IN,
     SECOND_ORDER_BONUS,
     VARIANCE_BONUS,
     JointMaximum,
     Rule,
+    RuleCode,
 )
 from livarot.planning.three import SIZE, three_maximum
 
-TIE = 1e-9
 _DEFAULT = JointMaximum()
 
 
@@ -79,6 +83,35 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
     upper = np.zeros(shape) if certify else value
     policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
     report = np.zeros((3, replicas))  # start value, its upper bound, gap
+    if repeats(problem) and code.rule != MAX_NORM_BONUS and code.clip != CLIP_V:  # that loop has neither
+        repeated_backward(problem, estimate.theta, estimate.whiten, radii, code, certify, value, upper, policy, report)
+    else:
+        _backward(problem, estimate, radii, code, certify, value, upper, policy, report)
+    bounded = code.rule == JOINT_MAXIMUM or code.rule == VARIANCE_BONUS
+    optimistic = code.rule != PLUG_IN
+    return Plan(
+        policy,
+        value,
+        report[0],
+        report[1] if bounded else None,
+        report[2] if code.rule == JOINT_MAXIMUM else None,
+        estimate.theta if optimistic else None,
+        estimate.gram if optimistic else None,
+        radii if optimistic else None,
+    )
+
+
+def _backward(
+    problem: Problem,
+    estimate: Estimate,
+    radii: FloatArray,
+    code: RuleCode,
+    certify: bool,
+    value: FloatArray,
+    upper: FloatArray,
+    policy: Int32Array,
+    report: FloatArray,
+) -> None:
     backward(
         problem.rows.graph,
         plan_batches(problem),
@@ -96,18 +129,6 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
         upper,
         policy,
         report,
-    )
-    bounded = code.rule == JOINT_MAXIMUM or code.rule == VARIANCE_BONUS
-    optimistic = code.rule != PLUG_IN
-    return Plan(
-        policy,
-        value,
-        report[0],
-        report[1] if bounded else None,
-        report[2] if code.rule == JOINT_MAXIMUM else None,
-        estimate.theta if optimistic else None,
-        estimate.gram if optimistic else None,
-        radii if optimistic else None,
     )
 
 
@@ -156,13 +177,13 @@ def backward(
                     row_start, next_state, offset, plain[item], first_pair, h,
                     value if which == 0 else upper, reward, q if which == 0 else q_up,
                 )  # fmt: skip
-            if rule == SECOND_ORDER_BONUS:
+            if code.clip == CLIP_Q:
                 for r in range(replicas):
                     local = plain[item] - first_pair
                     q[r, local] = min(max(q[r, local], 0.0), clip)
         for group in range(group_start[stage_list[h]], group_start[stage_list[h] + 1]):
             begin, end, n_out, m, pack = groups[group]
-            if h == horizon - 1 and rule != SECOND_ORDER_BONUS:  # nothing follows: Q is the reward
+            if h == horizon - 1 and rule < SECOND_ORDER_BONUS:  # nothing follows: Q is the reward
                 for item in range(begin, end):
                     pair = order[item] - first_pair
                     for r in range(replicas):
@@ -297,17 +318,23 @@ def backward(
                         variance_bound(y, v, wo, wc, wl, best, n_out, m, lanes)
                     elif rule == SECOND_ORDER_BONUS:
                         second_order_bonus(y, v, wo, wl, best, clip, code.constant, n_out, m, lanes)
+                    elif rule == MAX_NORM_BONUS:
+                        max_norm_bonus(y, v, wo, wl, best, clip * code.constant, n_out, m, lanes)
                 for lane in range(lanes):
                     pair = target[lane]
                     gain = gains[h, pair]
                     hope = gain + best[lane]
-                    if rule == SECOND_ORDER_BONUS:
+                    if code.clip == CLIP_Q:
                         hope = min(max(hope, 0.0), clip)
                     q[owner[lane], pair] = hope
                     if certify:
                         q_up[owner[lane], pair] = gain + box[lane]
                 done += lanes
         greedy(node_start[h], node_start[h + 1], node_state, q, n_actions, h, value, policy)
+        if code.clip == CLIP_V:
+            for r in range(replicas):
+                for node in range(node_start[h], node_start[h + 1]):
+                    value[r, h, node_state[node]] = min(value[r, h, node_state[node]], clip)
         if certify:
             for r in range(replicas):
                 for node in range(node_start[h], node_start[h + 1]):
@@ -321,120 +348,3 @@ def backward(
             s = node_state[node]
             report[0, r] += start[s] * value[r, 0, s]
             report[1, r] += start[s] * upper[r, 0, s]
-
-
-@jit
-def two_apart(theta, whiten, k_param, coords, base, at, step, apart, m, shift, wl, first, last):
-    """What two outcomes need, of lanes first..last-1 (one pair, replicas side by side): wl[TOP] = z0_1 - z0_2 and
-    wl[NORM] = |W (phi_1 - phi_2)|^2, from ``step`` = phi_1 - phi_2 and ``apart``, the difference of the offsets."""
-    if m == 2:  # the same, unrolled: a chain with an action and a constant
-        one, two = step[0], step[1]
-        for into in range(first, last):
-            r = into + shift
-            wl[TOP + into] = apart + one * theta[r, k_param, coords[base]] + two * theta[r, k_param, coords[base + 1]]
-            upper_row = whiten[r, k_param, at] * one
-            lower_row = whiten[r, k_param, at + 2] * one + whiten[r, k_param, at + 3] * two
-            wl[NORM + into] = upper_row * upper_row + lower_row * lower_row
-        return
-    for into in range(first, last):
-        r = into + shift
-        logit = apart
-        for j in range(m):
-            logit += step[j] * theta[r, k_param, coords[base + j]]
-        square = 0.0
-        for i in range(m):
-            part = 0.0
-            for j in range(i + 1):
-                part += whiten[r, k_param, at + i * m + j] * step[j]
-            square += part * part
-        wl[TOP + into] = logit
-        wl[NORM + into] = square
-
-
-@jit
-def two_apart_part(theta, coords, base, cols, col, step, apart, m, w, wl, lane):
-    """The same for one lane whose pair uses a part of its block; ``w`` is its own whitener."""
-    logit, square = apart, 0.0
-    for i in range(m):
-        logit += step[i] * theta[coords[base + cols[col + i]]]
-        part = 0.0
-        for j in range(i + 1):
-            part += w[i * m + j, lane] * step[j]
-        square += part * part
-    wl[TOP + lane] = logit
-    wl[NORM + lane] = square
-
-
-@jit
-def value_range(first, last, node_state, value, h, spread):
-    """max - min of V_h over the reachable states, per replica."""
-    for r in range(len(spread)):
-        high, low = -math.inf, math.inf
-        for node in range(first, last):
-            high = max(high, value[r, h, node_state[node]])
-            low = min(low, value[r, h, node_state[node]])
-        spread[r] = high - low
-
-
-@jit
-def greedy(first, last, node_state, q, n_actions, h, value, policy):
-    """V = max_a Q and the first action within the tie tolerance of it."""
-    for r in range(len(q)):
-        for node in range(first, last):
-            s = node_state[node]
-            high = q[r, s * n_actions]
-            for a in range(1, n_actions):
-                high = max(high, q[r, s * n_actions + a])
-            value[r, h, s] = high
-            tie = high - TIE * (1.0 + abs(high))
-            a = 0
-            while q[r, s * n_actions + a] < tie:
-                a += 1
-            policy[r, h, s] = a
-
-
-@jit
-def plain_backup(row_start, next_state, offset, pair, first_pair, h, value, reward, q):
-    """Q of a pair whose outcome law is known: one outcome, or probabilities from the offsets alone."""
-    row, end = row_start[pair], row_start[pair + 1]
-    local = pair - first_pair
-    n_actions = reward.shape[2]
-    gain = reward[h, local // n_actions, local % n_actions]
-    top = offset[row]
-    for i in range(row + 1, end):
-        top = max(top, offset[i])
-    for r in range(len(q)):
-        if end - row == 1:
-            q[r, local] = gain + value[r, h + 1, next_state[row]]
-            continue
-        total, mean = 0.0, 0.0
-        for i in range(row, end):
-            weight = math.exp(offset[i] - top)
-            total += weight
-            mean += weight * value[r, h + 1, next_state[i]]
-        q[r, local] = gain + mean / total
-
-
-@jit
-def own_whitener(cols, col, m, whiten, r, parameter, at, size, w, sub, lane):
-    """The whitener of a pair's own columns into a lane: (m, m) lower triangular with W'W = (gram^-1)[cols, cols]."""
-    if m == size:
-        for i in range(m):
-            for j in range(i + 1):
-                w[i * m + j, lane] = whiten[r, parameter, at + i * m + j]
-        return
-    for i in range(m):  # the pair's part of gram^-1 = W'W
-        for j in range(i + 1):
-            ci, cj = cols[col + i], cols[col + j]
-            total = 0.0
-            for k in range(max(ci, cj), size):
-                total += whiten[r, parameter, at + k * size + ci] * whiten[r, parameter, at + k * size + cj]
-            sub[i, j] = total
-    for k in range(m - 1, -1, -1):  # sub = W'W from the last row up
-        pivot = math.sqrt(max(sub[k, k], 1e-300))
-        w[k * m + k, lane] = pivot
-        for j in range(k):
-            w[k * m + j, lane] = sub[k, j] / pivot
-        for i in range(k):
-            for j in range(i + 1):
-                sub[i, j] -= w[k * m + i, lane] * w[k * m + j, lane]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from livarot.errors import bad, require_non_negative, require_positive_int
 from livarot.planning.lanes import FRANK_WOLFE, SHIFTED_POWER
 
-PLUG_IN, JOINT_MAXIMUM, VARIANCE_BONUS, SECOND_ORDER_BONUS = 0, 1, 2, 3
+PLUG_IN, JOINT_MAXIMUM, VARIANCE_BONUS, SECOND_ORDER_BONUS, MAX_NORM_BONUS = 0, 1, 2, 3, 4
+NO_CLIP, CLIP_Q, CLIP_V = 0, 1, 2  # nothing; every Q to [0, H]; V = max_a Q to at most H
 
 
 class RuleCode(NamedTuple):
@@ -25,6 +26,7 @@ class RuleCode(NamedTuple):
     n_starts: int = 0
     wide: float = 0.0
     constant: float = 0.0
+    clip: int = NO_CLIP
 
 
 @dataclass(frozen=True)
@@ -98,18 +100,39 @@ class VarianceBonus:
 
 @dataclass(frozen=True)
 class SecondOrderBonus:
-    """Li et al.: H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}, Q clipped to [0, H].
+    """H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}.
+
+    Li et al. have the constant 5/2 (likely) and clip every Q to [0, H].  Cho et al. have 3 and V = min(max_a Q, H)
+    (certain): V is the same, but actions whose Q exceeds H stay ranked by it, whereas clipped ones tie and the first
+    is played.
 
     Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
     """
 
     constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices by |f''| <= span Var
+    clip_value: bool = False  # clip V (Cho et al.) instead of every Q (Li et al.)
 
     def __post_init__(self) -> None:
         require_non_negative("constant", self.constant)
 
     def code(self) -> RuleCode:
-        return RuleCode(SECOND_ORDER_BONUS, constant=self.constant)
+        return RuleCode(SECOND_ORDER_BONUS, constant=self.constant, clip=CLIP_V if self.clip_value else CLIP_Q)
+
+
+@dataclass(frozen=True)
+class MaxNormBonus:
+    """constant H beta max_i |phi_i|_{gram^-1}, every Q clipped to [0, H]: Hwang and Oh (certain), and Li's ONS agent.
+
+    Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
+    """
+
+    constant: float = 2.0
+
+    def __post_init__(self) -> None:
+        require_non_negative("constant", self.constant)
+
+    def code(self) -> RuleCode:
+        return RuleCode(MAX_NORM_BONUS, constant=self.constant, clip=CLIP_Q)
 
 
 @dataclass(frozen=True)
@@ -120,10 +143,10 @@ class PlugIn:
         return RuleCode(PLUG_IN)
 
 
-Rule = JointMaximum | VarianceBonus | SecondOrderBonus | PlugIn
+Rule = JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn
 
 
 def check_rule(rule: object) -> None:
     """Refuse what is no rule of optimism."""
-    if not isinstance(rule, JointMaximum | VarianceBonus | SecondOrderBonus | PlugIn):
+    if not isinstance(rule, JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn):
         raise bad("rule", f"{rule!r} is no rule of optimism", cure="pass JointMaximum(), VarianceBonus(), ...")

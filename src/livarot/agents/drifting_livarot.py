@@ -1,0 +1,108 @@
+"""LIVAROT when the parameters drift: the same plans from an estimate that forgets.
+
+The paper names drifting parameters as future work; there is no theorem behind this agent (all of it is a guess, in the
+tradition of discounted and restarted linear bandits).  Before each OMD step the Gram matrix fades,
+
+    gram  <-  discount gram + (1 - discount) reg I      (so that reg I stays, and old Hessians lose their weight)
+
+then comes the usual step.  Between 0.99 and 0.999 for a change every few hundred episodes; 1 is stationary LIVAROT,
+bit for bit.  With ``restart_every`` = w the estimate starts afresh every w episodes instead (or as well).
+
+The radius counts the updates that still have weight, n = (1 - discount^t)/(1 - discount), and says nothing about the
+bias that the drift itself brings.  Cost: the whitener of every block is recomputed each episode, not only that of the
+blocks that were visited.  With a shared theta the matrix fades once per episode, not once per stage.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from livarot.confidence.radii import livarot_radius
+from livarot.core.jit import jit
+from livarot.core.linalg import packed_whitener
+from livarot.core.plan import Episodes, Estimate, Plan
+from livarot.core.problem import Problem
+from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
+from livarot.estimation.omd import ball, initial_estimate, omd_update
+from livarot.planning.optimistic import optimistic_plan
+from livarot.planning.rules import JointMaximum, Rule, check_rule
+from livarot.simulation.streams import AgentRandom
+
+
+class DriftingLivarotState(NamedTuple):
+    estimate: Estimate
+    episode: int
+
+
+@dataclass(frozen=True)
+class DriftingLivarot:
+    """LIVAROT with a memory of about 1/(1 - discount) episodes, or of ``restart_every`` at most."""
+
+    name: ClassVar[str] = "drifting-livarot"
+
+    discount: float = 0.99  # of the Gram matrix, per episode; 1 forgets nothing
+    restart_every: int | None = None  # start afresh every so many episodes; None: never
+    step_size: float = 3.0  # eta of the OMD step
+    reg: float = 3.0  # lambda of the Gram matrix
+    beta_scale: float = 0.2  # multiplies the radius; wider than Livarot's, or what was forgotten is not tried again
+    failure_level: float = 0.05  # delta
+    rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
+
+    def __post_init__(self) -> None:
+        require_positive("discount", self.discount)
+        if self.discount > 1.0:
+            raise bad("discount", f"{self.discount} is above 1", cure="1 forgets nothing, 0.99 about 100 episodes back")
+        if self.restart_every is not None:
+            require_positive_int("restart_every", self.restart_every)
+        require_non_negative("step_size", self.step_size)
+        require_positive("reg", self.reg)
+        require_non_negative("beta_scale", self.beta_scale)
+        require_probability("failure_level", self.failure_level)
+        check_rule(self.rule)
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> DriftingLivarotState:
+        return DriftingLivarotState(initial_estimate(problem, n_replicas, self.reg), 0)
+
+    def plan(self, problem: Problem, state: DriftingLivarotState, rng: AgentRandom) -> Plan:
+        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), self.rule)
+
+    def update(self, problem: Problem, state: DriftingLivarotState, episodes: Episodes) -> DriftingLivarotState:
+        episode = state.episode + 1
+        if self.restart_every is not None and episode % self.restart_every == 0:
+            return DriftingLivarotState(initial_estimate(problem, len(episodes.states), self.reg), episode)
+        within = ball(problem, problem.param_bound, len(episodes.states))
+        faded = self._fade(problem, state.estimate)
+        return DriftingLivarotState(omd_update(problem, faded, episodes, self.step_size, within), episode)
+
+    def radius(self, problem: Problem, episode: int) -> float:
+        """beta of the plan made after ``episode`` episodes."""
+        if self.restart_every is not None:
+            episode %= self.restart_every
+        weight = float(episode)
+        if self.discount < 1.0:
+            weight = (1.0 - self.discount**episode) / (1.0 - self.discount)
+        updates = int(weight * (problem.horizon if problem.shared_parameter else 1))
+        bound, dim = problem.param_bound, problem.dim
+        return self.beta_scale * livarot_radius(updates, dim, problem.horizon, bound, self.reg, self.failure_level)
+
+    def _fade(self, problem: Problem, estimate: Estimate) -> Estimate:
+        if self.discount == 1.0:
+            return estimate
+        rows = problem.rows
+        floor = rows.pack_identity((1.0 - self.discount) * self.reg)
+        gram = self.discount * estimate.gram + floor
+        whiten = np.empty_like(gram)
+        largest = int(np.diff(rows.block_start).max())
+        _whiten_all(gram, rows.block_start, rows.gram_start, whiten, np.empty(largest * largest))
+        return Estimate(estimate.theta, gram, whiten)
+
+
+@jit
+def _whiten_all(gram, block_start, gram_start, whiten, low):
+    for r in range(gram.shape[0]):
+        for k in range(gram.shape[1]):
+            packed_whitener(gram[r, k], block_start, gram_start, whiten[r, k], low)

@@ -1,0 +1,43 @@
+"""Small pieces that several agents use: what counts as data, the constant kappa, a line in the log."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from livarot.agents.exploration import kappa_of
+from livarot.core.problem import Problem
+from livarot.errors import bad, require_non_negative, require_positive, require_probability
+
+
+def transitions(problem: Problem, episode: int) -> int:
+    """Transitions per parameter after ``episode`` episodes and the coming one: (episode + 1) H where it is shared."""
+    return (episode + 1) * (problem.horizon if problem.shared_parameter else 1)
+
+
+def outcomes(problem: Problem) -> int:
+    """U, at least 2 so that its logarithm is positive."""
+    return max(problem.max_reachable, 2)
+
+
+def finite_kappa(problem: Problem, kappa: float | None) -> float:
+    """The given kappa, or the bound U^2 exp(4B) (:func:`kappa_of`), refused where that is no number any more."""
+    value = kappa_of(problem, kappa)
+    if not math.isfinite(value):
+        raise bad("kappa", f"U^2 exp(4B) overflows at B = {problem.param_bound:.4g}", cure="give kappa yourself")
+    return value
+
+
+def check_settings(reg: float | None, beta_scale: float, failure_level: float, step_size: float | None = 0.0) -> None:
+    """Refuse what no agent can use; None stands for the theory's value."""
+    if reg is not None:
+        require_positive("reg", reg)
+    if step_size is not None:
+        require_non_negative("step_size", step_size)
+    require_non_negative("beta_scale", beta_scale)
+    require_probability("failure_level", failure_level)
+
+
+def log_radius(logger: logging.Logger, name: str, theory: float, used: float) -> None:
+    """Say at debug level what the formula gives for the first episode and what is used."""
+    logger.debug("%s: the radius of the first plan is %.6g by its formula, %.6g as scaled", name, theory, used)

@@ -1,0 +1,65 @@
+"""How often each pair led to each of its next states: all that a tabular learner keeps.
+
+Counts (R, rows) lie in the layout of :mod:`livarot.core.laws`: stages that have one law share them.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from livarot.core.jit import jit
+from livarot.core.laws import Laws
+from livarot.core.plan import Episodes
+from livarot.core.ragged import IntArray
+
+
+def initial_counts(laws: Laws, n_replicas: int) -> IntArray:
+    """No visits yet, (R, rows)."""
+    return np.zeros((n_replicas, len(laws.next_state)), dtype=np.int64)
+
+
+def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray:
+    """The counts after one more episode per replica; the old ones are left as they were.
+
+    >>> import livarot
+    >>> from livarot.core.laws import laws_of
+    >>> problem = livarot.envs.river_swim(3, 4, shared_parameter=True).problem
+    >>> episode = livarot.Episodes.from_states(problem, [[0, 0, 1, 1, 2]], [[1, 1, 1, 1]])
+    >>> counts = count_episodes(laws_of(problem), initial_counts(laws_of(problem), 1), episode)
+    >>> pair_visits(laws_of(problem), counts).reshape(3, 2)  # state, action
+    array([[0, 2],
+           [0, 2],
+           [0, 0]])
+    """
+    new = counts.copy()
+    _count(laws, *episodes, new)
+    return new
+
+
+def count_states(visits: IntArray, episodes: Episodes) -> IntArray:
+    """N'_h(s): visits of each state at each stage, (R, H, S), after one more episode per replica."""
+    new = visits.copy()
+    _count_states(episodes.states, new)
+    return new
+
+
+def pair_visits(laws: Laws, counts: IntArray) -> IntArray:
+    """N(s, a) of each law, (R, pairs)."""
+    return np.asarray(np.add.reduceat(counts, laws.row_start[:-1], axis=1))
+
+
+@jit
+def _count(laws, states, actions, choices, counts):
+    replicas, horizon = actions.shape
+    for r in range(replicas):
+        for h in range(horizon):
+            pair = laws.first_pair[h] + states[r, h] * laws.n_actions + actions[r, h]
+            counts[r, laws.row_start[pair] + (choices[r, h] if laws.known else states[r, h + 1])] += 1
+
+
+@jit
+def _count_states(states, visits):
+    for r in range(len(visits)):
+        for h in range(visits.shape[1]):
+            visits[r, h, states[r, h]] += 1

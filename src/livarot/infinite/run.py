@@ -1,0 +1,256 @@
+"""``run_infinite``: an agent on one endless trajectory per seed, judged exactly.
+
+Average reward (``discount`` None), per step t:
+
+    regret           g* - g^{pi_t}(s_t)       exact: the gain of the policy in play, from the state it is in
+    realised_regret  g* - r_t                 what was really earned; its sum is g* T - sum_t r_t
+
+The first has no noise and does not see the cost of changing policies; the two sums differ by that (a bounded amount per
+epoch) and by a martingale.  Discounted reward: ``regret`` is V*(s_t) - V^{pi_t}(s_t) at the visited states, pi_t played
+for ever, and there is no realised one.
+
+Seeds are replicas, as in :func:`livarot.run`: one plan, one step, one update serve all of them, and each is computed by
+the same operations whatever its neighbours are.  Step t of a seed uses number t of its stream: the same seed gives the
+same bits, and a longer run begins with the shorter one.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.core.jit import jit
+from livarot.core.linalg import quadratic
+from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.errors import bad, require_positive_int, require_probability
+from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
+from livarot.infinite.problem import InfiniteMDP
+from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
+from livarot.simulation.rollout import draw_row, draw_start
+from livarot.simulation.streams import DRAWS_PER_COUNT, stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK = 1 << 14  # steps whose uniforms are drawn together; a multiple of what one count of the stream gives
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class InfiniteResult:
+    """Arrays (seeds, T), one number per seed and step; what an agent does not have is masked, never NaN.
+
+    ``optimism_gap`` is the plan's value of the state where its epoch began, minus the optimal value at the plan's own
+    discount; ``covered`` is theta* in the set that the epoch was planned with.  Both stay as they are within an epoch.
+    """
+
+    agent: str
+    settings: str
+    seeds: NDArray[np.int64]
+    discount: float | None
+    optimum: float | FloatArray  # g*, or V* (S,)
+    reward: FloatArray = field(repr=False)
+    regret: FloatArray = field(repr=False)
+    epoch: IntArray = field(repr=False)
+    states: Int32Array = field(repr=False)  # (seeds, T + 1)
+    optimism_gap: np.ma.MaskedArray[Any, Any] = field(repr=False)
+    covered: np.ma.MaskedArray[Any, Any] = field(repr=False)
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.regret.shape[1])
+
+    @property
+    def n_epochs(self) -> IntArray:
+        """Policies planned so far by each seed, (seeds,)."""
+        return np.asarray(self.epoch[:, -1] + 1)
+
+    @property
+    def realised_regret(self) -> np.ma.MaskedArray[Any, Any]:
+        """g* - r_t; masked in a discounted run, where the past does not pay any more."""
+        if isinstance(self.optimum, float):
+            return np.ma.MaskedArray(self.optimum - self.reward, mask=False)
+        return np.ma.MaskedArray(np.zeros_like(self.reward), mask=True)
+
+    @property
+    def cumulative_regret(self) -> FloatArray:
+        return np.cumsum(self.regret, axis=1)
+
+    @property
+    def cumulative_realised_regret(self) -> np.ma.MaskedArray[Any, Any]:
+        """g* t - sum of the rewards up to t."""
+        return np.ma.MaskedArray(np.cumsum(self.realised_regret.data, axis=1), mask=self.realised_regret.mask)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A long table: one row per seed and step (1-based)."""
+        import pandas as pd
+
+        n_seeds, n_steps = self.regret.shape
+        table: dict[str, Any] = {
+            "agent": self.agent,
+            "seed": np.repeat(self.seeds, n_steps),
+            "step": np.tile(np.arange(1, n_steps + 1), n_seeds),
+            "state": self.states[:, :-1].reshape(-1),
+            "epoch": self.epoch.reshape(-1),
+            "reward": self.reward.reshape(-1),
+            "regret": self.regret.reshape(-1),
+        }
+        for name in ("realised_regret", "optimism_gap", "covered"):
+            column = getattr(self, name)
+            kind = "boolean" if name == "covered" else "Float64"
+            series = pd.Series(np.ma.getdata(column).reshape(-1), dtype=kind)
+            series[np.ma.getmaskarray(column).reshape(-1)] = pd.NA
+            table[name] = series
+        return pd.DataFrame(table)
+
+
+def run_infinite(
+    mdp: InfiniteMDP,
+    agent: InfiniteAgent[Any],
+    n_steps: int,
+    seed: int | Sequence[int] = 0,
+    *,
+    discount: float | None = None,
+    progress: Progress | None = None,
+) -> InfiniteResult:
+    """Let an agent act for ``n_steps`` steps and report its regret, per seed and step.
+
+    ``progress(n)`` is called with the number of replica-steps just done; what it raises ends the run.
+
+    >>> from livarot.envs import park_two_state
+    >>> from livarot.infinite import FixedPolicy, InfiniteMDP, run_infinite, solve_average
+    >>> mdp = InfiniteMDP.from_mdp(park_two_state())
+    >>> best = FixedPolicy(solve_average(mdp).policy)
+    >>> result = run_infinite(mdp, best, 1000, seed=range(3))
+    >>> result.regret.shape, float(abs(result.regret).max()) < 1e-12
+    ((3, 1000), True)
+    """
+    if not isinstance(mdp, InfiniteMDP):
+        raise bad("mdp", f"{type(mdp).__name__} is no InfiniteMDP", cure="use InfiniteMDP.from_mdp(mdp)")
+    require_positive_int("n_steps", n_steps)
+    seeds = _check_seeds(seed)
+    judge = _Judge(mdp, None if discount is None else require_probability("discount", discount), len(seeds))
+    problem, rows = mdp.problem, mdp.problem.rows
+    replicas = len(seeds)
+    reward, regret = np.empty((n_steps, replicas)), np.empty((n_steps, replicas))
+    epoch = np.empty((n_steps, replicas), dtype=np.int64)
+    gap, covered = np.full((n_steps, replicas), np.nan), np.full((n_steps, replicas), np.nan)
+    states = np.empty((n_steps + 1, replicas), dtype=np.int32)
+    states[0] = [draw_start(problem.start, stream(s, "infinite start").random()) for s in seeds]
+    state = agent.init(problem, replicas)
+    uniforms = np.empty((0, replicas))
+    for t in range(n_steps):
+        if t % BLOCK == 0:
+            uniforms = _step_uniforms(seeds, t, min(BLOCK, n_steps - t))
+        plan = agent.plan(problem, state)
+        actions, choices = np.empty(replicas, dtype=np.int32), np.empty(replicas, dtype=np.int32)
+        _step(
+            rows.row_start, rows.next_state, mdp.prob, plan.policy, problem.reward, uniforms[t % BLOCK],
+            states[t], actions, choices, states[t + 1], reward[t],
+        )  # fmt: skip
+        judge.step(plan, states[t], regret[t], epoch[t], gap[t], covered[t])
+        state = agent.update(problem, state, Steps(states[t], actions, choices, states[t + 1]))
+        if progress is not None:
+            progress(replicas)
+    return InfiniteResult(
+        agent=agent.name,
+        settings=repr(agent),
+        seeds=np.asarray(seeds, dtype=np.int64),
+        discount=discount,
+        optimum=judge.optimum,
+        reward=np.ascontiguousarray(reward.T),
+        regret=np.ascontiguousarray(regret.T),
+        epoch=np.ascontiguousarray(epoch.T),
+        states=np.ascontiguousarray(states.T),
+        optimism_gap=np.ma.MaskedArray(np.nan_to_num(gap.T), mask=np.isnan(gap.T)),
+        covered=np.ma.MaskedArray(covered.T > 0.5, mask=np.isnan(covered.T)),
+    )
+
+
+class _Judge:
+    """What is true: computed once per policy and per epoch."""
+
+    def __init__(self, mdp: InfiniteMDP, discount: float | None, replicas: int) -> None:
+        self.mdp, self.discount = mdp, discount
+        self.optimum: float | FloatArray
+        if discount is None:
+            self.optimum = solve_average(mdp).gain
+        else:
+            self.optimum = solve_discounted(mdp, discount).value
+        self._loss: dict[bytes, FloatArray] = {}  # the regret of each policy ever played, (S,)
+        self._own = np.empty((replicas, mdp.problem.n_states))  # of the policies in play
+        self._epoch = np.full(replicas, -1, dtype=np.int64)
+        self._gap, self._covered = np.full(replicas, np.nan), np.full(replicas, np.nan)
+        self._planned: tuple[float, FloatArray] | None = None  # optimal values at the plan's discount
+
+    def step(
+        self,
+        plan: InfinitePlan,
+        states: Int32Array,
+        regret: FloatArray,
+        epoch: IntArray,
+        gap: FloatArray,
+        covered: FloatArray,
+    ) -> None:
+        for r in np.flatnonzero(self._epoch != plan.epoch):
+            self._begin(plan, int(r), int(states[r]))
+        self._epoch[:] = plan.epoch
+        regret[:] = self._own[np.arange(len(states)), states]
+        epoch[:], gap[:], covered[:] = self._epoch, self._gap, self._covered
+
+    def _begin(self, plan: InfinitePlan, r: int, state: int) -> None:
+        policy = plan.policy[r if len(plan.policy) > 1 else 0]
+        key = policy.tobytes()
+        if key not in self._loss:
+            if self.discount is None:
+                self._loss[key] = self.optimum - policy_gain(self.mdp, policy).gain
+            else:
+                self._loss[key] = self.optimum - policy_value(self.mdp, policy, self.discount)
+        self._own[r] = self._loss[key]
+        if plan.value is not None and plan.discount is not None:
+            if self._planned is None or self._planned[0] != plan.discount:
+                self._planned = plan.discount, solve_discounted(self.mdp, plan.discount).value
+            self._gap[r] = plan.value[r, state] - self._planned[1][state]
+        if plan.radius is not None and plan.center is not None and plan.gram is not None:
+            rows = self.mdp.problem.rows
+            away = quadratic(
+                plan.gram[r, 0], rows.block_start, rows.gram_start, rows.block_coords, self.mdp.theta, plan.center[r, 0]
+            )
+            self._covered[r] = float(away <= plan.radius[r])
+
+
+def _step_uniforms(seeds: Sequence[int], first: int, count: int) -> FloatArray:
+    """Number t of each seed's stream for steps first .. first + count - 1, (count, seeds)."""
+    drawn = [stream(s, "infinite steps", first // DRAWS_PER_COUNT).random(count) for s in seeds]
+    return np.ascontiguousarray(np.stack(drawn, axis=1))
+
+
+def _check_seeds(seed: int | Sequence[int]) -> list[int]:
+    seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed]
+    if not seeds:
+        raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
+    for index, value in enumerate(seeds):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers from 0 to 2^63 - 1")
+    return [int(value) for value in seeds]
+
+
+@jit
+def _step(row_start, next_state, prob, policy, reward, uniforms, states, actions, choices, follow, paid):
+    """One transition of every replica."""
+    n_actions = reward.shape[1]
+    for r in range(len(states)):
+        s = states[r]
+        a = policy[r if len(policy) > 1 else 0, s]
+        pair = s * n_actions + a
+        row = draw_row(prob, row_start[pair], row_start[pair + 1] - 1, uniforms[r])
+        actions[r] = a
+        choices[r] = row - row_start[pair]
+        follow[r] = next_state[row]
+        paid[r] = reward[s, a]

@@ -1,0 +1,242 @@
+"""What every registered agent promises.  A new entry of the registry is tested by this file without a change."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+
+import livarot
+from livarot import agents
+from livarot.core.plan import Plan
+from livarot.experiments.check_agent import agent_checks, check_agent, small
+
+RULES = [rule for rule, _ in agent_checks(agents.Uniform())]
+OTHERS = {  # settings with other code paths than the defaults
+    "livarot, burn-in": agents.Livarot(n_explore=4),
+    "livarot, state-aware burn-in": agents.Livarot(n_explore=4, exploration=agents.StateAwareExploration()),
+    "ucbvi, Bernstein as printed": agents.UCBVI.theory(20, agents.ucbvi.Bernstein()),
+    "ucbvi, Hoeffding as printed": agents.UCBVI.theory(20),
+    "psrl, any next state": agents.PSRL(alpha0=None, known_support=False),
+    "rlsvi, any next state": agents.RLSVI(known_support=False),
+    "ucrl2 as printed": agents.UCRL2.theory(),
+    "drifting, restarts": agents.DriftingLivarot(discount=1.0, restart_every=7),
+    "rare switching, visits": agents.RareSwitching(agents.PSRL()),
+    "rare switching, burn-in": agents.RareSwitching(agents.Livarot(n_explore=4), factor=1.1),
+}
+
+
+def registered(name):
+    """The agent with its defaults, and the environment it is made for, if it is made for one."""
+    if name == "oracle":
+        mdp = small("river-swim")
+        return agents.Oracle(livarot.solve(mdp).policy), mdp
+    agent = agents.make(name)
+    bandit = agents.registry.summary(name).startswith("bandits only")
+    return agent, small("mnl-bandit") if bandit and not hasattr(agent, "made_for") else None
+
+
+def broken(agent, rule, env):
+    return dict(agent_checks(agent, env=env))[rule]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", agents.registry.names())
+def test_registered(name, rule):
+    agent, env = registered(name)
+    assert agent.name == name
+    broken(agent, rule, env)()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("agent", OTHERS.values(), ids=OTHERS)
+def test_other_settings(agent, rule):
+    broken(agent, rule, None)()
+
+
+@pytest.mark.parametrize("name", agents.registry.names())
+def test_summaries_are_one_line(name):
+    assert 0 < len(agents.registry.summary(name)) <= 90
+
+
+def test_every_environment_has_a_small_version():
+    for name in livarot.envs.registry:
+        problem = small(name).problem
+        assert problem.n_states * problem.n_actions * problem.horizon <= 2000, name
+
+
+# ---------------------------------------------------------------- agents that break one rule each
+class Count(NamedTuple):
+    seen: np.ndarray
+    episode: int
+
+
+@dataclass(frozen=True)
+class Good:
+    """Plays action 0."""
+
+    name: ClassVar[str] = "good"
+
+    shift: float = 0.0  # nothing
+
+    def init(self, problem, n_replicas=1):
+        return Count(np.zeros((n_replicas, 2)), 0)
+
+    def plan(self, problem, state, rng):
+        return Plan(np.zeros((len(state.seen), problem.horizon, problem.n_states), dtype=np.int32))
+
+    def update(self, problem, state, episodes):
+        return Count(state.seen + 1.0, state.episode + 1)
+
+
+@dataclass(frozen=True)
+class WithoutComment(Good):
+    """A field that nobody explains."""
+
+    mystery: float = 1.0
+
+
+@dataclass
+class Mutable:
+    """Not frozen."""
+
+    name: ClassVar[str] = "mutable"
+
+
+@dataclass(frozen=True, repr=False)
+class Silent(Good):
+    """Its repr tells nothing."""
+
+    def __repr__(self):
+        return "Silent()"
+
+
+class WritesState(Good):
+    """Counts in place."""
+
+    def update(self, problem, state, episodes):
+        state.seen[:] += 1.0
+        return Count(state.seen, state.episode + 1)
+
+
+class WritesReward(Good):
+    """Spoils the problem."""
+
+    def plan(self, problem, state, rng):
+        problem.reward[0, 0, 0] = 0.5 - problem.reward[0, 0, 0]
+        return super().plan(problem, state, rng)
+
+
+class Remembers(Good):
+    """Keeps something outside of its state."""
+
+    calls: ClassVar[list] = []
+
+    def plan(self, problem, state, rng):
+        self.calls.append(1)
+        plan = super().plan(problem, state, rng)
+        plan.policy[:] = len(self.calls).bit_count() % 2  # no period
+        return plan
+
+
+class LooksAtNeighbours(Good):
+    """What a replica plays depends on how many there are."""
+
+    def plan(self, problem, state, rng):
+        plan = super().plan(problem, state, rng)
+        plan.policy[:] = len(state.seen) > 1
+        return plan
+
+
+class ForgetsTheFile(Good):
+    """Part of what it knows is not in the state that is saved."""
+
+    def plan(self, problem, state, rng):
+        plan = super().plan(problem, state, rng)
+        plan.policy[:] = state.episode % 4 >= 2
+        return plan
+
+    def update(self, problem, state, episodes):
+        class Count2(Count):
+            episode = state.episode + 1
+
+        return Count2(state.seen + 1.0, 0)
+
+
+class WrongShape(Good):
+    """One policy without the replica axis."""
+
+    def plan(self, problem, state, rng):
+        return Plan(np.zeros((problem.horizon, problem.n_states), dtype=np.int64))
+
+
+class NotFinite(Good):
+    """Believes in NaN."""
+
+    def plan(self, problem, state, rng):
+        return super().plan(problem, state, rng)._replace(start_value=np.full(len(state.seen), np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Cheats(Good):
+    """Was given the model."""
+
+    model: object = dataclasses.field(default=None, repr=False)  # what it must not have
+
+
+class Grows(Good):
+    """Keeps every episode."""
+
+    def update(self, problem, state, episodes):
+        return Count(np.concatenate((state.seen, state.seen[:, :1]), axis=1), state.episode + 1)
+
+
+class SaysSo(Grows):
+    """Keeps every episode, and says so."""
+
+    cost_grows = True
+
+
+class Slow(Good):
+    """An episode costs what all before it cost together."""
+
+    def plan(self, problem, state, rng):
+        for _ in range(300 * state.episode):
+            np.zeros(5)
+        return super().plan(problem, state, rng)
+
+
+BROKEN = [
+    (WithoutComment(), "settings", "mystery"),
+    (Mutable(), "settings", "frozen"),
+    (Silent(), "settings", "repr"),
+    (WritesState(), "purity", "changes its arguments|another state"),
+    (WritesReward(), "purity", "changes its arguments|differently"),
+    (Remembers(), "determinism", "two equal runs"),
+    (Remembers(), "purity", "second time"),
+    (LooksAtNeighbours(), "grouping", "alone"),
+    (WrongShape(), "shapes", "policy"),
+    (NotFinite(), "shapes", "finite"),
+    (Cheats(model=small("river-swim")), "truth", "model holds a"),
+    (Grows(), "cost", "state grows"),
+    (Slow(), "cost", "times those"),
+]
+
+
+@pytest.mark.parametrize(("agent", "rule", "words"), BROKEN, ids=lambda x: getattr(x, "__class__", x).__name__)
+def test_a_broken_rule_is_found(agent, rule, words):
+    mdp = livarot.envs.river_swim(4, 3)  # a fresh one: some of these agents spoil it
+    with pytest.raises(livarot.LivarotError, match=f"breaks the rule '{rule}'.*({words})"):
+        broken(agent, rule, mdp)()
+
+
+def test_a_state_that_does_not_survive_a_file():
+    with pytest.raises(livarot.LivarotError, match="breaks the rule 'resume'"):
+        broken(ForgetsTheFile(), "resume", livarot.envs.river_swim(4, 3))()
+
+
+def test_good_agents_pass():
+    mdp = livarot.envs.river_swim(4, 3)
+    check_agent(Good(), env=mdp)
+    broken(SaysSo(), "cost", mdp)()

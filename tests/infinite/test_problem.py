@@ -1,0 +1,114 @@
+"""The model without stages: what it is built from, and what is refused."""
+
+import numpy as np
+import pytest
+
+import livarot
+from livarot import envs
+from livarot.infinite import InfiniteMDP, InfiniteProblem, policy_gain
+from tests.models import random_model, to_mdp
+
+
+def test_from_an_episodic_model():
+    mdp = envs.river_swim(variant="park", shared_parameter=True)
+    endless = InfiniteMDP.from_mdp(mdp)
+    problem = endless.problem
+    assert (problem.n_states, problem.n_actions, problem.dim, problem.max_reachable) == (6, 2, 10, 3)
+    assert problem.param_bound == mdp.problem.param_bound
+    np.testing.assert_array_equal(problem.reward, mdp.problem.reward[0])
+    np.testing.assert_array_equal(endless.theta, mdp.theta[0])
+    for s in range(6):
+        for a in range(2):
+            np.testing.assert_array_equal(problem.next_states(s, a), mdp.problem.next_states(0, s, a))
+            np.testing.assert_array_equal(problem.features(s, a), mdp.problem.features(0, s, a))
+            np.testing.assert_array_equal(endless.probabilities(s, a), mdp.probabilities(0, s, a))
+            np.testing.assert_allclose(
+                endless.table[s, a, problem.next_states(s, a)], mdp.probabilities(0, s, a), rtol=1e-14
+            )
+    np.testing.assert_allclose(endless.table.sum(axis=-1), 1.0, rtol=0, atol=1e-14)
+
+
+def test_a_learner_has_no_theta():
+    problem = InfiniteMDP.from_mdp(envs.park_two_state()).problem
+    assert isinstance(problem, InfiniteProblem)
+    assert not hasattr(problem, "theta") and not hasattr(problem.stage, "theta")
+
+
+def test_equal_parameters_per_stage_will_do():
+    own = InfiniteMDP.from_mdp(envs.park_two_state(shared_parameter=False))
+    shared = InfiniteMDP.from_mdp(envs.park_two_state())
+    assert own.table.tobytes() == shared.table.tobytes()
+
+
+def test_one_of_several_tables():
+    """A model may hold tables that no stage uses; the rest must not show."""
+    rng = np.random.default_rng(0)
+    for kind in ("dense", "block"):
+        model = random_model(rng, H=2, S=4, A=2, d=4, U=3, kind=kind)
+        both = to_mdp(model, shared=True).problem
+        rows = both.rows
+        assert rows.n_tables == 2
+        one = livarot.Problem(2, rows, np.ones(2, dtype=np.int32), model["reward"][[0, 0]], both.start, 1.0, True)
+        theta = model["theta"][:1]
+        endless = InfiniteMDP.from_mdp(livarot.MNLMDP(one, theta))
+        assert endless.problem.rows.n_tables == 1
+        endless.problem.rows.validate()
+        for s in range(4):
+            for a in range(2):
+                nxt, phi, _ = model["rows"][1][s][a]
+                np.testing.assert_array_equal(endless.problem.next_states(s, a), nxt)
+                np.testing.assert_array_equal(endless.problem.features(s, a), phi)
+        largest = max(np.linalg.norm(model["rows"][1][s][a][1], axis=1).max() for s in range(4) for a in range(2))
+        assert endless.problem.rows.norms().max() == pytest.approx(largest, rel=1e-14)
+
+
+def test_from_functions():
+    mdp = InfiniteMDP.from_function(
+        2,
+        2,
+        features=lambda s, a: ([0, 1], [[0.0], [3.0 if a else -3.0]]),
+        reward=lambda s, a: float(s),
+        theta=[0.25],
+        offset=lambda s, a: [0.0, 0.5 * s],
+        normalise=True,
+    )
+    assert mdp.theta == pytest.approx([0.75])
+    p = 1 / (1 + np.exp(-0.75)), 1 / (1 + np.exp(-1.25))
+    assert [mdp.probabilities(s, 1)[1] for s in range(2)] == pytest.approx(p, rel=1e-14)
+    assert policy_gain(mdp, [1, 1]).gain[0] == pytest.approx(p[0] / (1 - p[1] + p[0]), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "index"),
+    [
+        (lambda: envs.hard_chain(4), "mdp", 3),  # signs per stage: those of seed 0 are equal up to stage 2
+        (lambda: to_mdp(random_model(np.random.default_rng(0), one_table=True), shared=True), "mdp", 1),  # rewards
+        (lambda: to_mdp(random_model(np.random.default_rng(0)), shared=True), "mdp", 1),  # features
+        (lambda: "river-swim", "mdp", None),
+    ],
+)
+def test_what_changes_with_the_stage_is_refused(make, argument, index):
+    with pytest.raises(livarot.LivarotError) as error:
+        InfiniteMDP.from_mdp(make())
+    assert error.value.argument == argument
+    assert error.value.index == (None if index is None else (index,))
+
+
+def test_more_refusals():
+    mdp = InfiniteMDP.from_mdp(envs.park_two_state())
+    with pytest.raises(livarot.LivarotError, match="theta"):
+        InfiniteMDP.from_function(
+            2, 1, features=lambda s, a: ([0, 1], [[0.0], [1.0]]), reward=[[0], [1]], theta=[[0.5], [0.5]]
+        )
+    with pytest.raises(livarot.LivarotError, match="horizon 20"):
+        InfiniteProblem(envs.park_two_state().problem)
+    for policy, index in (
+        ([0, 9], (1,)),
+        ([-1, 0], (0,)),
+        ([0, 0, 0], None),
+        (np.full((2, 8), 0.2), (0,)),
+        ("a", None),
+    ):
+        with pytest.raises(livarot.LivarotError) as error:
+            policy_gain(mdp, policy)
+        assert error.value.argument == "policy" and error.value.index == index
