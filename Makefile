@@ -35,6 +35,7 @@ $(STAMP): requirements.lock pyproject.toml
 # Every kernel is compiled once, here, so that no later process has to (nor two test processes at once).
 $(WARM): $(STAMP)
 	$(BIN)/python -m livarot.experiments.warmup
+	$(BIN)/python -m livarot.data.warmup
 	touch $@
 
 test: setup

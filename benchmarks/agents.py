@@ -1,9 +1,9 @@
 """The field side by side: ``python -m benchmarks.agents [--json] [--quick] [--only chain-5] [--agents livarot]``.
 
-Exact regret after T = 1000 episodes of every agent on the problems below, seeds 0..19 (0..4 with ``--quick``, which
-tunes nothing), with its default settings and with settings tuned for the problem.  Every agent has the same budget: the
-best of at most 12 points of a grid on seeds 1000..1004, by ``livarot.tune``.  Bands are 95 % bootstrap intervals of the
-mean over seeds.
+Exact regret after T = 1000 episodes of every agent on the problems below, seeds 300..319 (300..304 with ``--quick``,
+which tunes nothing), with its default settings and with settings tuned for the problem.  Every agent has the same
+budget: the best of at most 12 points of a grid on seeds 1000..1004, by ``livarot.tune``.  Bands are 95 % bootstrap
+intervals of the mean over seeds.
 
 Speed is episodes per CPU second of the default settings, all seeds together as replicas in one thread, kernels warm,
 and also of one seed alone.  All agents know the rewards, and the reachable sets too; only the tabular ``*-any`` take
@@ -33,6 +33,7 @@ from livarot import agents, envs
 
 N_EPISODES = 1000
 TUNING = range(1000, 1005)
+FIRST_SEED = 300  # of the evaluation; smaller ones were looked at while defaults were chosen
 Models = Callable[[Sequence[int]], Any]
 
 
@@ -110,7 +111,7 @@ def judged(prefix: str, result: livarot.RunResult) -> dict[str, Any]:
 def cell(problem: str, name: str, n_seeds: int, tuned: bool) -> dict[str, Any]:
     """One agent on one problem."""
     agent, grid = FIELD[name]
-    seeds = range(n_seeds)
+    seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
     models = PROBLEMS[problem](seeds)
     one = models[0] if isinstance(models, list) else models
     livarot.run(one, agent, 3)  # kernels, once

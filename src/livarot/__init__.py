@@ -15,11 +15,12 @@ from livarot.gymnasium_ids import register_when_imported
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livarot import agents, envs, infinite, theory
+    from livarot import agents, data, envs, infinite, theory
     from livarot.agents.base import load_state, save_state
     from livarot.core.ellipsoid import Ellipsoid
     from livarot.core.plan import Episodes, Plan
     from livarot.core.problem import MNLMDP, Problem
+    from livarot.data.model import MNLTransition
     from livarot.errors import LivarotError
     from livarot.experiments.check_agent import check_agent
     from livarot.experiments.learn import LearnResult, LearnState, Online, learn
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "MNLMDP": "core.problem",
+    "MNLTransition": "data.model",
     "Problem": "core.problem",
     "Ellipsoid": "core.ellipsoid",
     "Episodes": "core.plan",
@@ -81,10 +83,11 @@ _HOME = {
     "load_state": "agents.base",
     "save_state": "agents.base",
 }
-_MODULES = ("agents", "envs", "infinite", "theory")
+_MODULES = ("agents", "data", "envs", "infinite", "theory")
 
 __all__ = [
     "MNLMDP",
+    "MNLTransition",
     "Ellipsoid",
     "Episodes",
     "FrankWolfe",
@@ -107,6 +110,7 @@ __all__ = [
     "VarianceBonus",
     "agents",
     "check_agent",
+    "data",
     "envs",
     "evaluate",
     "evaluate_robust",

@@ -20,8 +20,10 @@ def kernels():
 """
 
 WARM = """
+from livarot.data.warmup import warmup as data_warmup
 from livarot.experiments.warmup import warmup
 warmup()
+data_warmup()
 idle = [k.py_func.__qualname__ for k in kernels() if not k.signatures]
 assert not idle, idle
 """

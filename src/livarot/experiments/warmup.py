@@ -156,8 +156,8 @@ def _robust() -> None:
     solve_robust(mdp, penalty=1.0).kernel  # noqa: B018 (made on first use)
     solve_robust(mdp, radius=0.1).kernel  # noqa: B018
     for table in (policy, mixed):
-        for level in ({"radius": 0.1}, {"penalty": 1.0}):
-            evaluate_robust(mdp, table, **level)
+        evaluate_robust(mdp, table, radius=0.1)
+        evaluate_robust(mdp, table, penalty=1.0)
     worst_case([0.0, 1.0], [0.5, 0.5], radius=0.1)
 
 
