@@ -87,7 +87,6 @@ _MODULES = ("agents", "data", "envs", "infinite", "theory")
 
 __all__ = [
     "MNLMDP",
-    "MNLTransition",
     "Ellipsoid",
     "Episodes",
     "FrankWolfe",
@@ -96,6 +95,7 @@ __all__ = [
     "LearnResult",
     "LearnState",
     "LivarotError",
+    "MNLTransition",
     "MaxNormBonus",
     "Online",
     "Plan",

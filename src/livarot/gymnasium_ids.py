@@ -19,6 +19,7 @@ NAMES = (
     "deep-sea",
     "hard-chain",
     "hard-chain-fixed",
+    "icu-sepsis",
     "kl-robust",
     "machine-maintenance",
     "mnl-bandit",

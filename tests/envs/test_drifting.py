@@ -23,7 +23,7 @@ def test_pieces():
     assert [m.theta.tobytes() for _, m in drift.pieces(25)] == [t.tobytes() for t in drift.thetas]
 
 
-@pytest.mark.parametrize("name", envs.registry.names())
+@pytest.mark.parametrize("name", [name for name in envs.registry if name not in envs.LARGE])
 def test_any_environment_drifts_within_its_ball(name):
     mdp = envs.make(name)
     norms = np.linalg.norm(mdp.theta, axis=1)

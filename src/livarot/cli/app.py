@@ -121,6 +121,22 @@ def variance(
 
 
 @app.command()
+def sepsis(
+    quick: Annotated[bool, typer.Option("--quick", help="2 seeds and 128 patients only.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = Path("results/sepsis"),
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds (8, or 2 with --quick).")] = None,
+    patients: Annotated[int | None, typer.Option(help="Patients treated (1000, or 128 with --quick).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+) -> None:
+    """Learn to treat in a simulated hospital, from the nominal model on.  A demonstration, no medical advice."""
+    with one_line_errors():
+        from livarot.cli.sepsis import command
+
+        workers = _processors() if workers is None else workers
+        command(quick=quick, out=out, n_seeds=seeds, n_patients=patients, workers=workers)
+
+
+@app.command()
 def tune(
     env: Annotated[str, typer.Argument(help="A registered environment.")],
     agent: Annotated[str, typer.Argument(help="A registered agent.")],
@@ -161,3 +177,9 @@ def _processors() -> int:
     """Processors this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+from livarot.cli import doctor, sweep  # noqa: E402 (they need the app's helpers)
+
+sweep.register(app)
+doctor.register(app)

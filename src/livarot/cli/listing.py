@@ -14,6 +14,7 @@ import typer
 
 from livarot import agents, envs
 from livarot.core.problem import MNLMDP
+from livarot.errors import LivarotError
 from livarot.planning.backward import solve
 from livarot.theory.constants import kappa_star
 from livarot.theory.variance import sigma_bar_star
@@ -38,9 +39,17 @@ def listed_agents() -> list[dict[str, Any]]:
 
 def environments() -> list[dict[str, Any]]:
     """The registered environments by name, with their sizes and constants."""
-    return [
-        {"name": name, **numbers(envs.make(name)), "summary": envs.registry.summary(name)} for name in envs.registry
-    ]
+    return [{"name": name, **_numbers(name), "summary": envs.registry.summary(name)} for name in envs.registry]
+
+
+def _numbers(name: str) -> dict[str, Any]:
+    """Of an environment; None where its data are not installed."""
+    try:
+        return numbers(envs.make(name))
+    except LivarotError:
+        if name not in envs.LARGE:
+            raise
+        return dict.fromkeys(COLUMNS)
 
 
 def numbers(mdp: MNLMDP) -> dict[str, Any]:
@@ -78,12 +87,14 @@ def lines(rows: list[dict[str, Any]], columns: tuple[str, ...] = ()) -> list[str
     return [f"{text}  {summary}".rstrip() for text, summary in zip(texts, summaries, strict=True)]
 
 
-def shown(column: str, value: float) -> str:
+def shown(column: str, value: float | None) -> str:
     """A number as the table shows it.
 
     >>> shown("V*", 3.39726), shown("kappa*", 12345.6), shown("S", 6)
     ('3.3973', '1.23e+04', '6')
     """
+    if value is None:
+        return "-"
     if isinstance(value, int):
         return str(value)
     return f"{value:.4f}" if column in ("V*", "sigma_bar") else f"{value:.3g}"

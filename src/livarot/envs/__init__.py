@@ -27,6 +27,7 @@ from livarot.envs.maintenance import machine_maintenance
 from livarot.envs.park import park_two_state
 from livarot.envs.random_mdp import random_mdp
 from livarot.envs.riverswim import river_swim
+from livarot.envs.sepsis import icu_sepsis
 from livarot.envs.sixarms import six_arms
 from livarot.envs.tabular import RewardScale, TabularMDP, from_tabular
 from livarot.registry import Registry
@@ -49,13 +50,16 @@ registry.register("random", random_mdp, "random MNL MDP with chosen S, A, U, d, 
 registry.register("mnl-bandit", mnl_bandit, "multinomial logit bandit: one decision, outcomes of known value")
 registry.register("kl-robust", kl_robust, "KL-robust MDP, constant eta or a KL ball, V exactly in the span of psi")
 registry.register("machine-maintenance", machine_maintenance, "synthetic example: wear, breakdowns and service")
+registry.register("icu-sepsis", icu_sepsis, "ICU-Sepsis patients who respond differently; needs livarot[sepsis]")
 
+LARGE = frozenset({"icu-sepsis"})  # too large for what tries everything, and its data come with an extra
 make = registry.make
 
 # Gymnasium is imported when it is needed
 _LAZY = {"from_gymnasium": "from_gym", "MNLEnv": "gym", "MNLVectorEnv": "gym", "StageObservation": "gym"}
 
 __all__ = [
+    "LARGE",
     "BanditConstants",
     "Drifting",
     "Encoding",
@@ -77,6 +81,7 @@ __all__ = [
     "from_gymnasium",
     "from_tabular",
     "hard_chain",
+    "icu_sepsis",
     "kl_robust",
     "machine_maintenance",
     "make",

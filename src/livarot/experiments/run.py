@@ -9,7 +9,7 @@ for each whatever its neighbours: results do not depend on how seeds are grouped
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
@@ -22,19 +22,12 @@ from livarot.agents.base import Agent
 from livarot.core.problem import MNLMDP, Problem
 from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_positive_int
-from livarot.experiments.judge import Judge
-from livarot.experiments.result import COLUMNS, WORD, RunResult
-from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
+from livarot.experiments.loop import STAGES, Progress, Replicas, Truth
+from livarot.experiments.result import COLUMNS, RunResult
 from livarot.theory.facts import facts_of
 
 logger = logging.getLogger(__name__)
-STAGES = "stage bits"
-BLOCK_DRAWS = 1 << 20  # uniforms drawn together, for as many episodes as that makes
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
-
-Progress = Callable[[int], None]
-Truth = MNLMDP | Drifting
 
 
 def run(
@@ -71,7 +64,9 @@ def run(
     def work(part: slice) -> dict[str, NDArray[Any]]:
         own = models if len(models) == 1 else models[part]
         chosen = agent.select(part) if hasattr(agent, "select") else agent
-        return _run_replicas(own, chosen, n_episodes, seeds[part], progress)
+        replicas = Replicas(own, chosen, n_episodes, seeds[part])
+        replicas.advance(n_episodes, progress)
+        return replicas.found()
 
     models[0].problem.nodes  # noqa: B018 (made once, before the threads share it)
     if workers == 1:
@@ -91,65 +86,6 @@ def run(
         facts_source=partial(_facts, models, agent, n_episodes),
         stage_bits=None if np.isnan(columns["covered"]).all() else bits,
     )
-
-
-def _run_replicas(
-    truths: Sequence[Truth],
-    agent: Agent[Any],
-    n_episodes: int,
-    seeds: Sequence[int],
-    progress: Progress | None,
-) -> dict[str, NDArray[Any]]:
-    problem = truths[0].problem
-    judge = Judge(_models_at(truths, 0))
-    changes = iter(_changes(truths, n_episodes))
-    change = next(changes, n_episodes)
-    replicas = len(seeds)
-    # (T, R) while running, so that an episode writes a contiguous row; NaN marks what an agent does not have
-    columns = {name: np.full((n_episodes, replicas), np.nan) for name in COLUMNS}
-    regret, realised, variance, optimism, loss, inner, covered = columns.values()
-    bits = np.zeros((n_episodes, replicas, -(-problem.n_parameters // WORD)), dtype=np.int32)
-    state = agent.init(problem, replicas)
-    rng = AgentRandom(seeds)
-    env = act = np.empty((0, 0, 0))
-    block = max(1, BLOCK_DRAWS // (replicas * (problem.horizon + 1)))
-    for t in range(n_episodes):
-        if t % block == 0:
-            count = min(block, n_episodes - t)
-            env = np.stack([environment_uniforms(s, t, count, problem.horizon) for s in seeds], axis=1)
-            act = np.empty((count, replicas, 0))
-        if t == change:
-            judge, change = Judge(_models_at(truths, t)), next(changes, n_episodes)
-        rng.start(t)
-        plan = agent.plan(problem, state, rng)
-        if plan.policy.ndim == 4 and act.shape[2] == 0:
-            first = t - t % block
-            act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
-        episodes = play(problem, judge.prob, judge.base, plan.policy, env[t % block], act[t % block])
-        judge.episode(plan, episodes, regret[t], realised[t], variance[t])
-        if plan.start_value is not None:
-            np.subtract(plan.start_value, judge.optimum, out=optimism[t])
-            if plan.upper is not None:
-                np.subtract(plan.upper, plan.start_value, out=loss[t])
-        if plan.inner_gap is not None:
-            inner[t] = plan.inner_gap
-        if plan.radius is not None:
-            judge.covered(plan, covered[t], bits[t])
-        state = agent.update(problem, state, episodes)
-        if progress is not None:
-            progress(replicas)
-    found: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(column.T) for name, column in columns.items()}
-    return found | {STAGES: np.ascontiguousarray(bits.transpose(1, 0, 2))}
-
-
-def _models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:
-    return [truth.at(episode) if isinstance(truth, Drifting) else truth for truth in truths]
-
-
-def _changes(truths: Sequence[Truth], n_episodes: int) -> list[int]:
-    """The episodes, after the first, from which some model is another one."""
-    found = [truth.boundaries for truth in truths if isinstance(truth, Drifting)]
-    return sorted({int(t) for first in found for t in first if 0 < t < n_episodes})
 
 
 def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[str, Any]:

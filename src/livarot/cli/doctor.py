@@ -1,0 +1,35 @@
+"""``livarot doctor``: is this machine ready, and what to do if not.  Exit code 1 if something needed is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    store: Annotated[Path, typer.Option(help="Folder where results will be.")] = Path("results"),
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Versions, processors, BLAS threads, numba's cache, a writable store; what is missing and how to get it."""
+    import json
+
+    from livarot.experiments.doctor import examine
+
+    checks = examine(store)
+    if as_json:
+        typer.echo(json.dumps([check._asdict() for check in checks], indent=1))
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            sign = {True: "ok", False: "NO", None: "--"}[check.good]
+            cure = f"; {check.cure}" if check.cure and check.good is not True else ""
+            typer.echo(f"{sign}  {check.name:{width}}  {check.found}{cure}")
+    if any(check.good is False for check in checks):
+        raise typer.Exit(1)

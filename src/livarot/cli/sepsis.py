@@ -1,0 +1,85 @@
+"""``livarot sepsis``: learn to treat in a simulated hospital, show progress, print the table, write the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from livarot.experiments import sepsis as experiment
+from livarot.report import sepsis as report
+from livarot.report.reproduction import check_folder
+
+
+def command(
+    *, quick: bool, out: Path, n_seeds: int | None, n_patients: int | None, workers: int, horizon: int = 20
+) -> None:
+    """See ``livarot sepsis --help``."""
+    if n_seeds is None:
+        n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
+    if n_patients is None:
+        n_patients = experiment.QUICK_PATIENTS if quick else experiment.N_PATIENTS
+    check_folder(out)
+    aside = Console(stderr=True)
+    with progress_shown(aside) as progress:
+        study = experiment.sepsis_study(n_seeds, n_patients, horizon=horizon, workers=workers, progress=progress)
+    written = report.write_files(study, out)
+    console = Console()
+    plain = "utf" not in console.encoding.lower()
+    console.print(rich_table(study, "+-" if plain else "±"))
+    told = report.text(study)
+    for line in (told.replace("±", "+-") if plain else told).splitlines():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"\n{len(written)} files in {out}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_shown(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line for every tenth elsewhere."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("loading, and compiling once", total=None)
+
+        def show(done: int, total: int) -> None:
+            if done:
+                bar.update(task, description="planning and treating", completed=done, total=total)
+
+        yield show
+
+
+def _lines(console: Console) -> Callable[[int, int], None]:
+    last = -1
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        tenth = 10 * done // total
+        if tenth > last:
+            last = tenth
+            what = "loading, and compiling what is not compiled yet" if done == 0 else f"{done} of {total} plans"
+            console.print(f"sepsis: {what}", highlight=False, soft_wrap=True)
+
+    return show
+
+
+def rich_table(study: experiment.SepsisStudy, sign: str) -> Table:
+    """Survival of each policy, and how many patients it loses that the optimal one saves."""
+    table = Table(title="ICU-Sepsis, a made-up hospital (no medical advice)", title_justify="left", pad_edge=False)
+    table.add_column("policy")
+    table.add_column("survival", justify="right")
+    table.add_column(f"lost of {study.n_patients} patients", justify="right")
+    for line in report.rows(study):
+        table.add_row(*(cell.replace("±", sign) for cell in line))
+    return table

@@ -1,0 +1,175 @@
+"""Where tasks run: joblib's processes (loky), a Dask or Ray cluster, or this process; one interface, joblib's.
+
+joblib raises when a worker dies, and forgets which task it had; the sweep finds that out and tries again.  One task at
+a time still runs in a process of its own under loky (two workers, one task in flight), so that a crash of the task is
+not a crash of the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import warnings
+from collections.abc import Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from livarot.errors import bad
+from livarot.experiments.worker import Outcome, Task, begin_worker, execute, limit_threads
+
+BACKENDS = ("loky", "dask", "ray", "sequential")
+
+
+class WorkersDied(Exception):
+    """A worker ended in the middle of a task."""
+
+
+class Engine:
+    """A way to run tasks, as many as ``workers`` at once."""
+
+    workers: int
+
+    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
+        """Outcomes in the order they come; ``alone``: one task at a time.  Raises `WorkersDied`."""
+        raise NotImplementedError
+
+    def abandon(self, pids: list[int]) -> None:
+        """End the workers at once; ``pids`` are those that are at work, as they say."""
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+
+
+def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
+    """The engine of a backend's name; ``faults`` is the folder for the notes of crashes."""
+    if address is not None and backend != "dask":
+        raise bad("address", f"the backend {backend!r} takes none", cure="use --backend dask")
+    if backend == "sequential":
+        return Sequential()
+    if backend == "loky":
+        return Loky(workers, faults)
+    if backend == "dask":
+        return Dask(workers, address)
+    if backend == "ray":
+        return Ray(workers)
+    raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}")
+
+
+class Sequential(Engine):
+    """This process, one task after the other: no protection against a task that crashes."""
+
+    workers = 1
+
+    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
+        with limit_threads():
+            for task in tasks:
+                yield execute(task)
+
+
+class Loky(Engine):
+    """Processes of this machine that end with the driver."""
+
+    def __init__(self, workers: int, faults: Path) -> None:
+        self.workers = workers
+        self._faults = faults
+
+    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
+        flight = 1 if alone or self.workers == 1 else 2 * self.workers
+        parallel = joblib.Parallel(
+            n_jobs=max(2, self.workers),  # with 1 joblib would run the task in this process
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch=flight,
+            initializer=begin_worker,
+            initargs=(os.getpid(), str(self._faults)),
+        )
+        yield from _outcomes(parallel, tasks)
+
+    def abandon(self, pids: list[int]) -> None:
+        for pid in pids:  # joblib then ends the others
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+class Dask(Engine):
+    """A Dask cluster: the one at an address, or one of this machine's processes."""
+
+    def __init__(self, workers: int, address: str | None) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise bad("backend", "Dask is not installed", cure="pip install 'livarot[cluster]'") from error
+        library: Any = distributed  # no types of its own
+        self._cluster: Any = None
+        self._client: Any = None
+        try:
+            if address is None:
+                options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+                self._cluster = library.LocalCluster(n_workers=workers, **options)
+            self._client = library.Client(self._cluster or address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise bad("address", f"no Dask scheduler at {address!r} ({error})") from error
+        self.workers = max(1, sum(self._client.nthreads().values()))
+
+    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
+        flight = 1 if alone else 2 * self.workers
+        with joblib.parallel_config(backend="dask", client=self._client, wait_for_workers_timeout=60):
+            parallel = joblib.Parallel(
+                n_jobs=max(2, self.workers), return_as="generator_unordered", batch_size=1, pre_dispatch=flight
+            )
+            yield from _outcomes(parallel, tasks)
+
+    def abandon(self, pids: list[int]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=2)
+        if self._cluster is not None:
+            with contextlib.suppress(Exception):
+                self._cluster.close(timeout=2)
+
+
+class Ray(Engine):
+    """A Ray cluster through joblib; where Ray is installed."""
+
+    def __init__(self, workers: int) -> None:
+        try:
+            from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            raise bad("backend", "Ray is not installed", cure="pip install ray, or use --backend dask") from error
+        register_ray()
+        self.workers = workers
+
+    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
+        with joblib.parallel_config(backend="ray"):
+            parallel = joblib.Parallel(
+                n_jobs=max(2, self.workers),
+                return_as="generator_unordered",
+                batch_size=1,
+                pre_dispatch=1 if alone else 2 * self.workers,
+            )
+            yield from _outcomes(parallel, tasks)
+
+
+def _outcomes(parallel: joblib.Parallel, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    try:
+        with warnings.catch_warnings():
+            # joblib says that a worker stopped while some jobs were given to it: we notice ourselves
+            warnings.simplefilter("ignore", UserWarning)
+            yield from parallel(joblib.delayed(execute)(task) for task in tasks)
+    except (BrokenExecutor, CancelledError, ConnectionError, EOFError) as error:
+        raise WorkersDied(_said(error)) from error
+    except Exception as error:
+        if type(error).__module__.split(".")[0] in ("distributed", "dask", "ray", "joblib"):
+            raise WorkersDied(_said(error)) from error
+        raise
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:500]

@@ -1,0 +1,250 @@
+"""What is done to stores as a whole: tidying up after crashes, merging, exporting, status, throwing away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from livarot.errors import LivarotError, bad
+from livarot.experiments.index import lock_is_held
+from livarot.experiments.keys import Cell, canonical
+from livarot.experiments.records import Record
+from livarot.experiments.result import COLUMNS
+from livarot.experiments.store import SUFFIX, Store
+from livarot.storage import write_atomic
+
+MAX_EXPORT_ROWS = 50_000_000
+
+
+class CellStatus(NamedTuple):
+    """One line of ``livarot status``."""
+
+    cell: Cell
+    planned: int
+    done: int
+    failed: int
+
+
+class Status(NamedTuple):
+    """The state of a store: its cells, the runs under way, damaged files, living drivers."""
+
+    cells: list[CellStatus]
+    damaged: int
+    drivers: int
+    episodes_under_way: int
+
+    @property
+    def planned(self) -> int:
+        return sum(line.planned for line in self.cells)
+
+    @property
+    def done(self) -> int:
+        return sum(line.done for line in self.cells)
+
+    @property
+    def failed(self) -> int:
+        return sum(line.failed for line in self.cells)
+
+
+def living_drivers(store: Store) -> list[str]:
+    """Tokens of the drivers that are at work."""
+    return [path.stem for path in (store.path / "drivers").glob("*.lock") if lock_is_held(path)]
+
+
+def tidy(store: Store) -> None:
+    """Remove what dead drivers left: locks, markers and, if nobody is at work, temporary files."""
+    living = set(living_drivers(store))
+    for path in (store.path / "drivers").glob("*.lock"):
+        if path.stem not in living and not lock_is_held(path):
+            path.unlink(missing_ok=True)
+    for folder in (store.path / "running").iterdir():
+        if folder.name not in living and not (store.path / "drivers" / f"{folder.name}.lock").exists():
+            remove_folder(folder)
+    if not living:
+        for name in ("runs", "failed", "checkpoints", "specs", "."):
+            for path in (store.path / name).glob(".livarot-*.tmp"):
+                path.unlink(missing_ok=True)
+
+
+def remove_folder(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def status(store: Store, *, verify: bool = False) -> Status:
+    """What is planned (by the experiments run here), stored, failed and under way; ``verify`` reads every file."""
+    damaged = store.sync(verify=verify).damaged
+    cells = {cell.key: cell for cell in store.cells()}
+    done: dict[str, int] = {}
+    for row in store.index.runs():
+        done[row["cell"]] = done.get(row["cell"], 0) + 1
+    planned: dict[str, set[int]] = {}
+    for experiment in store.specs():
+        with contextlib.suppress(LivarotError):  # an experiment of things that are not registered here
+            for cell in experiment.cells():
+                cells.setdefault(cell.key, cell)
+                planned.setdefault(cell.key, set()).update(experiment.seed_list())
+    failed: dict[str, int] = {}
+    for note in store.failures().values():
+        key = Cell.from_content(note["content"]).key
+        failed[key] = failed.get(key, 0) + 1
+    living = living_drivers(store)
+    under_way = 0
+    for token in living:
+        for path in (store.path / "running" / token).glob("*.json"):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                under_way += int(json.loads(path.read_text())["episodes"])
+    lines = [
+        CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
+        for key, cell in cells.items()
+    ]
+    return Status(lines, damaged + len(list((store.path / "corrupt").iterdir())), len(living), under_way)
+
+
+def merge(target: Store, sources: Sequence[Store]) -> int:
+    """Copy the runs of other stores that are not here, verified one by one; how many.
+
+    A run that both have must have the same numbers: a difference (another version, another machine) is refused.
+    """
+    copied = 0
+    for source in sources:
+        if source.path.resolve() == target.path.resolve():
+            raise bad("store", f"{str(source.path)!r} cannot be merged into itself")
+        here = target.sync().done
+        for key in sorted(source.sync().done):
+            if key in here:
+                if not _same(target.read(key), source.read(key)):
+                    text = f"run {key[:12]} has other numbers in {str(source.path)!r}"
+                    raise bad("store", text, cure="they come from different versions or machines: keep one")
+                continue
+            source.read(key)
+            write_atomic(target.run_path(key), source.run_path(key).read_bytes())
+            target.clear_failure(key)
+            copied += 1
+        for experiment in source.specs():
+            target.add_spec(experiment)
+        target.sync()
+    return copied
+
+
+def _same(one: Record, other: Record) -> bool:
+    return all(np.array_equal(one.columns[name], other.columns[name], equal_nan=True) for name in COLUMNS)
+
+
+def export(store: Store, path: Path) -> int:
+    """All runs as one table, Parquet or CSV by the name's ending, a row per run and episode; how many rows."""
+    if path.suffix not in (SUFFIX, ".csv"):
+        raise bad("out", f"{path.name!r} is neither .parquet nor .csv")
+    rows = sum(cell.episodes * len(store.seeds(cell)) for cell in store.cells())
+    if rows > MAX_EXPORT_ROWS:
+        raise bad("store", f"{rows} rows", cure="read the files in runs/ with DuckDB or Polars instead")
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(temporary.unlink, missing_ok=True)
+            writer: Any = None
+            for cell in store.cells():
+                table = _long_table(store, cell)
+                if writer is None:
+                    made = (
+                        pa.csv.CSVWriter(temporary, table.schema)
+                        if path.suffix == ".csv"
+                        else pq.ParquetWriter(temporary, table.schema, compression="zstd", write_page_checksum=True)
+                    )
+                    writer = stack.enter_context(made)
+                writer.write_table(table)
+            if writer is None:
+                raise bad("store", f"{str(store.path)!r} holds no run", cure="run an experiment first")
+            writer.close()
+            os.replace(temporary, path)
+    except OSError as error:
+        raise bad("out", f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    return rows
+
+
+def _long_table(store: Store, cell: Cell) -> pa.Table:
+    """The runs of a cell below each other, with what they are in front."""
+    tables = []
+    for seed in store.seeds(cell):
+        record = store.read(cell.run(seed).key)
+        fixed = {
+            "environment": cell.environment,
+            "environment_settings": canonical(cell.environment_settings),
+            "agent": cell.agent,
+            "agent_settings": canonical(cell.agent_settings),
+            "episodes": cell.episodes,
+            "seed": seed,
+        }
+        data: dict[str, Any] = {
+            name: pa.repeat(pa.scalar(value), cell.episodes).dictionary_encode()
+            if isinstance(value, str)
+            else pa.repeat(pa.scalar(value, pa.int64()), cell.episodes)
+            for name, value in fixed.items()
+        }
+        data["episode"] = pa.array(np.arange(1, cell.episodes + 1, dtype=np.int32))
+        for name in COLUMNS:
+            data[name] = pa.array(record.columns[name], mask=np.isnan(record.columns[name]))
+        tables.append(pa.table(data).cast(_plain(pa.table(data).schema)))
+    return pa.concat_tables(tables)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Text as text: a CSV has no dictionaries."""
+    return pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+
+
+class Collected(NamedTuple):
+    """What ``livarot gc`` removed."""
+
+    files: int
+    bytes: int
+
+
+def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> Collected:
+    """Remove damaged files, checkpoints of finished runs and temporary files; ``unplanned``: runs of no experiment.
+
+    Refused while somebody works here.
+    """
+    if living_drivers(store):
+        raise bad("store", f"a sweep is running in {str(store.path)!r}", cure="wait for it or stop it")
+    done = store.sync().done
+    wanted = {run.key for experiment in store.specs() for run in experiment.runs()}
+    paths = [*(store.path / "corrupt").iterdir()]
+    for name in ("runs", "failed", "checkpoints", "specs", "."):
+        paths += (store.path / name).glob(".livarot-*.tmp")
+    unfinished = {run.cell.key[:32] for experiment in store.specs() for run in experiment.runs() if run.key not in done}
+    paths += [p for p in (store.path / "checkpoints").glob("*.safetensors") if p.name[:32] not in unfinished]
+    if unplanned:
+        paths += [store.run_path(key) for key in sorted(done - wanted)]
+    size = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+            if not dry_run:
+                path.unlink()
+    if not dry_run:
+        tidy(store)
+        store.sync()
+    return Collected(len(paths), size)
+
+
+__all__ = [
+    "CellStatus",
+    "Collected",
+    "Status",
+    "collect",
+    "export",
+    "living_drivers",
+    "merge",
+    "status",
+    "tidy",
+]

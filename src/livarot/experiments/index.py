@@ -1,0 +1,184 @@
+"""The index of a store: SQLite beside the files, for quick answers; it can be rebuilt from the files at any time.
+
+The files are the truth.  The index repeats their heads, and has what equal files must not have: seconds and dates.
+Each row carries a digest of itself; a row that does not match it means damage, and the index is made anew.  It also
+holds the claims by which drivers on one store share the work: a claim counts while its driver holds the lock on its own
+file, which the system releases whatever ends the driver.  Where SQLite or locks do not work (some network folders), a
+run may be computed twice, with equal bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import sqlite3
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from livarot.errors import bad
+
+logger = logging.getLogger(__name__)
+
+NUMBERS = ("regret", "realised_regret", "sigma_bar", "covered", "optimism_gap", "inner_gap")
+RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seconds", "finished")
+CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
+CHUNK = 500  # SQLite takes a limited number of values per statement
+
+
+class IndexDamaged(Exception):
+    """A row is not what was written."""
+
+
+class Index:
+    """One connection, usable from all threads of a process."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        # SQL is made of constant names only; values go in as parameters
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS runs ({_declared(RUN_COLUMNS)}, digest)")
+        self._connection.execute("CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL)")
+        self._connection.execute("CREATE INDEX IF NOT EXISTS runs_cell ON runs (cell)")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def add(self, cells: Iterable[Sequence[Any]], runs: Iterable[Sequence[Any]]) -> None:
+        """Insert or replace rows, in the order of ``CELL_COLUMNS`` and ``RUN_COLUMNS``."""
+        with self._writing() as connection:
+            for table, columns, rows in (("cells", CELL_COLUMNS, cells), ("runs", RUN_COLUMNS, runs)):
+                places = ", ".join("?" * (len(columns) + 1))
+                connection.executemany(
+                    f"INSERT OR REPLACE INTO {table} VALUES ({places})",  # noqa: S608
+                    [(*row, _row_digest(row)) for row in rows],
+                )
+
+    def remove(self, keys: Iterable[str]) -> None:
+        with self._writing() as connection:
+            connection.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in keys])
+
+    def runs(self, cell: str | None = None) -> list[dict[str, Any]]:
+        """Every run (of a cell), with its digest checked."""
+        return self._rows(
+            "runs", RUN_COLUMNS, "" if cell is None else "WHERE cell = ?", () if cell is None else (cell,)
+        )
+
+    def cells(self) -> list[dict[str, Any]]:
+        return self._rows("cells", CELL_COLUMNS)
+
+    def _rows(
+        self, table: str, columns: Sequence[str], which: str = "", values: tuple[str, ...] = ()
+    ) -> list[dict[str, Any]]:
+        text = f"SELECT {', '.join(columns)}, digest FROM {table} {which}"  # noqa: S608
+        with self._lock:
+            found = self._connection.execute(text, values).fetchall()
+        for row in found:
+            if _row_digest(row[:-1]) != row[-1]:
+                raise IndexDamaged(f"a row of {table} does not match its digest")
+        return [dict(zip(columns, row, strict=False)) for row in found]
+
+    # ---------------------------------------------------------------- claims
+    def claim(self, keys: Sequence[str], owner: str, alive: Any) -> set[str]:
+        """The keys that are the owner's from now on; ``alive(other)`` tells whether another owner still is."""
+        with self._writing() as connection:
+            held: dict[str, str] = {}
+            for part in _chunks(keys):
+                marks = ", ".join("?" * len(part))
+                rows = connection.execute(f"SELECT key, owner FROM claims WHERE key IN ({marks})", part)  # noqa: S608
+                held |= dict(rows.fetchall())
+            living = {other: other != owner and alive(other) for other in set(held.values())}
+            mine = [key for key in keys if not living.get(held.get(key, ""), False)]
+            connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?)", [(key, owner) for key in mine])
+        return set(mine)
+
+    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
+        """Give up these claims of the owner, or all."""
+        with self._writing() as connection:
+            if keys is None:
+                connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+            else:
+                connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
+
+
+def _declared(columns: Sequence[str]) -> str:
+    return ", ".join([f"{columns[0]} TEXT PRIMARY KEY", *columns[1:]])
+
+
+def _row_digest(row: Sequence[Any]) -> str:
+    return blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
+
+
+def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
+    for first in range(0, len(keys), CHUNK):
+        yield list(keys[first : first + CHUNK])
+
+
+class DriverLock:
+    """A file that a driver keeps locked while it lives; :meth:`alive` asks after another one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.token = secrets.token_hex(8)
+        try:
+            self._file = (folder / f"{self.token}.lock").open("wb")
+        except OSError as error:
+            raise bad("store", f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
+        _lock(self._file.fileno())
+
+    def alive(self, token: str) -> bool:
+        """Is the lock of that driver held?  Without locks on this system nobody else counts as alive."""
+        if token == self.token:
+            return True
+        return lock_is_held(self.folder / f"{token}.lock")
+
+    def release(self) -> None:
+        (self.folder / f"{self.token}.lock").unlink(missing_ok=True)
+        self._file.close()
+
+
+def lock_is_held(path: Path) -> bool:
+    """Does a living driver hold this lock file?"""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock without waiting; False if somebody holds it, True where there are no locks."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        logger.debug("this folder has no locks: drivers do not see each other")
+    return True

@@ -1,0 +1,247 @@
+"""One run as one Parquet file: numbers per episode, provenance, and digests that notice damage.
+
+Columns: ``episode`` (from 1), those of :class:`livarot.experiments.result.RunResult` (null where an agent has none),
+and ``stages_0, stages_1, ...``, the coverage of each confidence set as bits.  Pages carry checksums.  The footer of a
+Parquet file has none, so its one entry ``livarot`` is a canonical JSON object with
+
+    content     what was run: the text the key is the SHA-256 of
+    columns     SHA-256 of all columns
+    provenance  versions and commit (no host, user, path or environment variable)
+    summary     totals for tables, computed from the columns
+    digest      SHA-256 of the four above
+
+Equal runs of one version give equal bytes: nothing in the file depends on time, place or order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from livarot.errors import LivarotError, bad
+from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
+from livarot.experiments.loop import STAGES
+from livarot.experiments.result import COLUMNS
+
+FILE_SCHEMA = 1
+MAX_BYTES = 1 << 31
+MAX_HEAD = 1 << 20
+WORDS = "stages_"
+LAYOUT: dict[str, Any] = {
+    "compression": "zstd",
+    "use_dictionary": False,
+    "write_statistics": False,
+    "write_page_checksum": True,
+    "store_schema": False,
+}
+_ENTRY = b"livarot"
+_FIELDS = {"columns", "content", "file", "provenance", "summary", "words"}
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A run that was read back: ``columns`` (T,) each, NaN where the agent has none, and ``bits`` (T, words)."""
+
+    run: Run
+    columns: dict[str, NDArray[np.float64]] = field(repr=False)
+    bits: NDArray[np.int32] = field(repr=False)
+    provenance: dict[str, Any]
+    summary: dict[str, Any]
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    """Which code made a result: versions, the commit of a checkout, and a hash of the sources.
+
+    >>> sorted(provenance())
+    ['commit', 'livarot', 'machine', 'numba', 'numpy', 'pyarrow', 'python', 'source']
+    """
+    root = Path(__file__).parents[1]
+    source = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        source.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    versions = {name: importlib.metadata.version(name) for name in ("livarot", "numba", "numpy", "pyarrow")}
+    return versions | {
+        "commit": _commit(root.parents[1]),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "source": source.hexdigest()[:16],
+    }
+
+
+def _commit(checkout: Path) -> str | None:
+    """The commit of a checkout, read from its files; None elsewhere."""
+    try:
+        git = checkout / ".git"
+        if git.is_file():  # a work tree of its own: the file says where its folder is
+            git = (checkout / git.read_text().split(":", 1)[1].strip()).resolve()
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head[:40]
+        common = git / (git / "commondir").read_text().strip() if (git / "commondir").is_file() else git
+        name = head[5:]
+        if (common / name).is_file():
+            return (common / name).read_text().strip()[:40]
+        packed = (common / "packed-refs").read_text().splitlines()
+        return next((line[:40] for line in packed if line.endswith(f" {name}")), None)
+    except (OSError, IndexError, UnicodeDecodeError):
+        return None
+
+
+def summary_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Totals over the episodes: regret, realised regret, sigma_bar, coverage, least optimism, largest inner gap."""
+
+    def least(name: str, largest: bool = False) -> float | None:
+        known = columns[name][~np.isnan(columns[name])]
+        return None if known.size == 0 else float(known.max() if largest else known.min())
+
+    covered = columns["covered"]
+    known = covered[~np.isnan(covered)]
+    return {
+        "covered": None if known.size == 0 else float(known.mean()),
+        "inner_gap": least("inner_gap", largest=True),
+        "optimism_gap": least("optimism_gap"),
+        "realised_regret": float(columns["realised_regret"].sum()),
+        "regret": float(columns["regret"].sum()),
+        "sigma_bar": float(np.sqrt(columns["variance"].mean())),
+    }
+
+
+def encode(run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> bytes:
+    """The bytes of a run's file."""
+    words = bits.shape[1] if not np.isnan(columns["covered"]).all() else 0
+    arrays = {name: np.ascontiguousarray(columns[name], dtype=np.float64) for name in COLUMNS}
+    stages = [np.ascontiguousarray(bits[:, word]) for word in range(words)]
+    head: dict[str, Any] = {
+        "columns": _column_digest(arrays, stages),
+        "content": run.cell.content(run.seed),
+        "file": FILE_SCHEMA,
+        "provenance": provenance(),
+        "summary": summary_of(arrays),
+        "words": words,
+    }
+    head["digest"] = digest(head)
+    fields = [pa.field("episode", pa.int32(), nullable=False)]
+    values = [pa.array(np.arange(1, run.cell.episodes + 1, dtype=np.int32))]
+    for name, array in arrays.items():
+        missing = np.isnan(array)
+        fields.append(pa.field(name, pa.float64()))
+        values.append(pa.array(array, mask=missing) if missing.any() else pa.array(array))
+    for word, stage in enumerate(stages):
+        fields.append(pa.field(f"{WORDS}{word}", pa.int32(), nullable=False))
+        values.append(pa.array(stage))
+    table = pa.Table.from_arrays(values, schema=pa.schema(fields))
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, **LAYOUT) as writer:
+        writer.write_table(table, row_group_size=1 << 20)
+        writer.add_key_value_metadata({_ENTRY: canonical(head).encode()})
+    return sink.getvalue()
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """The verified head of a file, without its columns; a `LivarotError` of one line if it is not one of ours."""
+    return _head(path, _open(path))
+
+
+def decode(path: Path, data: bytes | None = None) -> Record:
+    """The run in a file (or in its bytes, if they were read already), every number verified."""
+    file = _open(path, data)
+    head = _head(path, file)
+    run = Cell.from_content(head["content"]).run(head["content"]["seed"])
+    rows, words = run.cell.episodes, head["words"]
+    # guarded by rows x width, which the verified head claims: what a damaged footer claims may be anything
+    if file.metadata.num_rows != rows or rows * (len(COLUMNS) * 8 + 4 + 4 * words) > MAX_BYTES:
+        _damaged(path, "it has another number of rows than its head says")
+    names = ["episode", *COLUMNS, *(f"{WORDS}{word}" for word in range(words))]
+    try:
+        if file.schema_arrow.names != names:
+            _damaged(path, "its columns are not those of a run")
+        table = file.read(use_threads=False)  # one small file: handing it to threads costs more than reading it
+        arrays = {}
+        for name in COLUMNS:
+            column = table.column(name)
+            if column.type != pa.float64():
+                _damaged(path, f"{name!r} is no column of numbers")
+            arrays[name] = np.array(column.to_numpy(), dtype=np.float64)
+        stages = [np.array(table.column(f"{WORDS}{word}").to_numpy(), dtype=np.int32) for word in range(words)]
+        episode = table.column("episode").to_numpy()
+    except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
+        _damaged(path, str(error)[:200].splitlines()[0] if str(error) else type(error).__name__, error)
+    if head["columns"] != _column_digest(arrays, stages) or not np.array_equal(episode, np.arange(1, rows + 1)):
+        _damaged(path, "its columns do not match their SHA-256")
+    bits = np.stack(stages, axis=1) if stages else np.zeros((rows, 0), dtype=np.int32)
+    return Record(run, arrays, bits, head["provenance"], head["summary"])
+
+
+def split_seeds(found: Mapping[str, NDArray[Any]], index: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """The columns and bits of one replica of :meth:`livarot.experiments.loop.Replicas.found`."""
+    return {name: found[name][index] for name in COLUMNS}, found[STAGES][index]
+
+
+def _column_digest(arrays: Mapping[str, NDArray[np.float64]], stages: list[NDArray[np.int32]]) -> str:
+    """Over the numbers alone, little-endian; a missing one counts as one fixed NaN, whatever its bits."""
+    total = hashlib.sha256()
+    for name in COLUMNS:
+        plain = np.where(np.isnan(arrays[name]), np.nan, arrays[name]).astype("<f8")
+        total.update(name.encode() + b"\n" + plain.tobytes())
+    for stage in stages:
+        total.update(b"stages\n" + stage.astype("<i4").tobytes())
+    return total.hexdigest()
+
+
+def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:
+    try:
+        if (path.stat().st_size if data is None else len(data)) > MAX_BYTES:
+            raise bad("path", f"{str(path)!r} is larger than any run")
+        return pq.ParquetFile(
+            path if data is None else pa.BufferReader(data),
+            page_checksum_verification=True,
+            thrift_string_size_limit=2 * MAX_HEAD,
+            thrift_container_size_limit=100_000,
+        )
+    except FileNotFoundError as error:
+        raise bad("path", f"there is no file {str(path)!r}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        _damaged(path, (str(error) or type(error).__name__).splitlines()[0][:200], error)
+
+
+def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
+    metadata = file.metadata.metadata or {}
+    try:
+        head = json.loads(metadata.get(_ENTRY, b"null"))
+        if not isinstance(head, dict):
+            raise TypeError("no head")
+        claimed = head.pop("digest", None)
+        whole = digest(head) == claimed and head.keys() == _FIELDS
+    except (ValueError, TypeError, RecursionError) as error:
+        _damaged(path, "its head is not livarot's", error)
+    if not whole:
+        _damaged(path, "its head does not match its SHA-256")
+    if head["file"] > FILE_SCHEMA or head["content"]["schema"] > RUN_SCHEMA:
+        writer = head["provenance"].get("livarot")
+        raise bad("path", f"{str(path)!r} was written by livarot {writer}, a later one", cure="upgrade livarot")
+    return head
+
+
+def _damaged(path: Path, how: str, error: BaseException | None = None) -> NoReturn:
+    raise Damaged(str(path), how) from error
+
+
+class Damaged(LivarotError):
+    """A file that is not what was written."""
+
+    def __init__(self, path: str, how: str) -> None:
+        super().__init__(f"path: {path!r} is damaged: {how}", argument="path", cure="run the experiment again")

@@ -1,0 +1,373 @@
+"""A store of runs: one Parquet file per run, an index that can be rebuilt, nothing that is half-written.
+
+    runs/KEY.parquet     complete or absent; KEY is the SHA-256 of the run's content
+    failed/KEY.json      what a run that did not succeed died of; it never counts as done
+    corrupt/             damaged files, set aside
+    checkpoints/         runs under way
+    specs/KEY.json       the experiments that were run here
+    drivers/, running/   who works here now
+    index.sqlite         quick answers (:mod:`livarot.experiments.index`)
+
+Reading verifies: a damaged file is moved to ``corrupt/`` and its run is missing again.
+
+>>> import tempfile
+>>> from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
+>>> from livarot.experiments.sweep import sweep
+>>> folder = tempfile.TemporaryDirectory()
+>>> experiment = Experiment(environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 4, "gap": 0.1})],
+...                         agents=[AgentSpec(name="uniform")], episodes=20, seeds=3)
+>>> sweep(experiment, folder.name, backend="sequential").done
+3
+>>> store = Store(folder.name)
+>>> [(cell.agent, store.result(cell).regret.shape) for cell in store.cells()]
+[('uniform', (3, 20))]
+>>> store.close(); folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.errors import LivarotError, bad
+from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged
+from livarot.experiments.keys import Cell, Run, canonical
+from livarot.experiments.records import Damaged, Record, decode, encode, summary_of
+from livarot.experiments.result import COLUMNS, RunResult
+from livarot.experiments.spec import Experiment
+from livarot.storage import write_atomic
+from livarot.theory.facts import facts_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "running")
+SUFFIX = ".parquet"
+_RUN_FILE = re.compile(r"[0-9a-f]{64}\.parquet")
+MARKER = "livarot-store.json"
+STORE_SCHEMA = 1
+READERS = 2  # verifying is mostly work, not waiting
+WRITERS = 8  # waiting for the disk is shared: this many files are forced to it at once
+
+
+class Entry(NamedTuple):
+    """What the index keeps of a run, beside the content."""
+
+    summary: dict[str, Any]
+    size: int
+    mtime: int
+    sha256: str
+    seconds: float | None = None
+    finished: float | None = None
+
+
+class Sync(NamedTuple):
+    """What :meth:`Store.sync` found: runs that are there, and how many were new, gone or damaged."""
+
+    done: set[str]
+    added: int = 0
+    removed: int = 0
+    damaged: int = 0
+
+
+class Store:
+    """A folder of runs; made if ``create``, otherwise it must be one already."""
+
+    def __init__(self, path: str | Path, *, create: bool = False) -> None:
+        self.path = Path(path)
+        self._index: Index | None = None
+        if create:
+            self._create()
+        elif not (self.path / MARKER).is_file():
+            raise bad("store", f"{str(self.path)!r} is no store", cure="give the folder that `livarot run` wrote")
+        try:
+            schema = json.loads((self.path / MARKER).read_text()).get("schema")
+        except (OSError, ValueError, AttributeError) as error:
+            raise bad("store", f"{str(self.path / MARKER)!r} cannot be read") from error
+        if not isinstance(schema, int) or schema > STORE_SCHEMA:
+            raise bad("store", f"{str(self.path)!r} has schema {schema}", cure="upgrade livarot")
+
+    def _create(self) -> None:
+        try:
+            for name in FOLDERS:
+                (self.path / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise bad("store", f"cannot make {str(self.path)!r}: {error.strerror or error}") from error
+        if not (self.path / MARKER).is_file():
+            write_atomic(self.path / MARKER, canonical({"kind": "livarot-store", "schema": STORE_SCHEMA}).encode())
+
+    @property
+    def index(self) -> Index:
+        """The index; a damaged one is made anew, and where SQLite cannot write it is kept in memory."""
+        if self._index is None:
+            path = self.path / "index.sqlite"
+            try:
+                self._index = Index(path)
+            except sqlite3.OperationalError as error:
+                logger.warning("no index in %s (%s): one is made in memory", self.path, error)
+                self._index = Index(":memory:")
+            except sqlite3.DatabaseError as error:
+                logger.warning("the index is damaged and made anew: %s", error)
+                self._drop_index()
+                self._index = Index(path)
+        return self._index
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- writing
+    def run_path(self, key: str) -> Path:
+        return self.path / "runs" / f"{key}{SUFFIX}"
+
+    def has(self, key: str) -> bool:
+        return self.run_path(key).is_file()
+
+    def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
+        """Write one run, all or nothing; writing it again changes nothing."""
+        data = encode(run, columns, bits)
+        path = self.run_path(run.key)
+        write_atomic(path, data)
+        return Entry(summary_of(columns), len(data), path.stat().st_mtime_ns, hashlib.sha256(data).hexdigest())
+
+    def fail(self, run: Run, *, attempts: int, traceback: str) -> None:
+        """Note that a run did not succeed."""
+        note = {
+            "attempts": attempts,
+            "content": run.cell.content(run.seed),
+            "time": time.time(),
+            "traceback": traceback,
+        }
+        write_atomic(self.path / "failed" / f"{run.key}.json", canonical(note).encode())
+
+    def clear_failure(self, key: str) -> None:
+        (self.path / "failed" / f"{key}.json").unlink(missing_ok=True)
+
+    def failures(self) -> dict[str, dict[str, Any]]:
+        """Notes of failed runs by key: content, attempts, traceback."""
+        found = {}
+        for path in sorted((self.path / "failed").glob("*.json")):
+            with contextlib.suppress(OSError, ValueError):
+                found[path.stem] = json.loads(path.read_text())
+        return found
+
+    def add_spec(self, experiment: Experiment) -> None:
+        path = self.path / "specs" / f"{experiment.key}.json"
+        if not path.is_file():
+            write_atomic(path, experiment.model_dump_json(exclude_defaults=True).encode())
+
+    def specs(self) -> list[Experiment]:
+        """The experiments that were run here."""
+        found = []
+        for path in sorted((self.path / "specs").glob("*.json")):
+            try:
+                found.append(Experiment(**json.loads(path.read_text())))
+            except (OSError, ValueError, TypeError) as error:
+                logger.warning("%s is not used: %s", path.name, error)
+        return found
+
+    # ---------------------------------------------------------------- reading
+    def stored(self) -> dict[str, os.DirEntry[str]]:
+        """The files of runs by key."""
+        with os.scandir(self.path / "runs") as entries:
+            return {
+                e.name[: -len(SUFFIX)]: e for e in entries if e.name.endswith(SUFFIX) and not e.name.startswith(".")
+            }
+
+    def read(self, key: str) -> Record:
+        """One run, verified; a damaged file is set aside and refused."""
+        try:
+            return self._verified(key, self.run_path(key))[0]
+        except Damaged as error:
+            self.set_aside(key, str(error))
+            raise
+
+    def _verified(self, key: str, path: Path) -> tuple[Record, Entry]:
+        try:
+            data = path.read_bytes()
+            stat = path.stat()
+        except FileNotFoundError as error:
+            raise bad("key", f"no run {key[:12]} in {str(self.path)!r}") from error
+        except OSError as error:
+            raise bad("store", f"cannot read {str(path)!r}: {error.strerror or error}") from error
+        record = decode(path, data)
+        if record.run.key != key:
+            raise Damaged(str(path), "it holds another run than its name says")
+        return record, Entry(record.summary, len(data), stat.st_mtime_ns, hashlib.sha256(data).hexdigest())
+
+    def set_aside(self, key: str, why: str) -> None:
+        """Move a damaged file to ``corrupt/``: its run is missing again."""
+        logger.warning("%s", why)
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(self.run_path(key), self.path / "corrupt" / f"{key}.{time.time_ns()}{SUFFIX}")
+        with contextlib.suppress(sqlite3.Error, LivarotError):
+            self.index.remove([key])
+
+    def sync(self, *, verify: bool = False, only: set[str] | None = None) -> Sync:
+        """Bring the index in line with the files; files it does not know, or that changed, are verified.
+
+        ``verify`` compares the SHA-256 of every file (of the keys in ``only``), whatever its date says.
+        """
+        files = self.stored()
+        known = self._known()
+        gone = [key for key in known if key not in files]
+        doubtful: list[str] = []
+        same: set[str] = set()
+        for key, entry in files.items():
+            row, stat = known.get(key), entry.stat()
+            trusted = row is not None and (row["size"], row["mtime"]) == (stat.st_size, stat.st_mtime_ns)
+            if trusted and verify and row is not None and (only is None or key in only):
+                trusted = _sha256(Path(entry.path)) == row["sha256"]
+            (same.add if trusted else doubtful.append)(key)
+        found: list[tuple[Run, Entry]] = []
+        damaged = 0
+        with ThreadPoolExecutor(READERS) as pool:
+            for key, checked in zip(doubtful, pool.map(self._checked, doubtful), strict=True):
+                if isinstance(checked, Damaged):
+                    damaged += 1
+                    self.set_aside(key, str(checked))
+                elif checked is not None:
+                    found.append(checked)
+        if gone:
+            self.index.remove(gone)
+        self.note(found)
+        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
+
+    def _checked(self, key: str) -> tuple[Run, Entry] | Damaged | None:
+        try:
+            record, entry = self._verified(key, self.run_path(key))
+        except Damaged as error:
+            return error
+        except LivarotError as error:
+            if self.has(key):  # a later version's file, or one that cannot be read: not ours to move
+                raise
+            logger.debug("%s", error)
+            return None
+        return record.run, entry
+
+    def note(self, found: Iterable[tuple[Run, Entry]]) -> None:
+        """Put runs into the index; what the index cannot take is found again by :meth:`sync`."""
+        cells: dict[str, Cell] = {}
+        rows = []
+        for run, entry in found:
+            cells[run.cell.key] = run.cell
+            numbers = [entry.summary[name] for name in NUMBERS]
+            rest = (entry.size, entry.mtime, entry.sha256, entry.seconds, entry.finished)
+            rows.append((run.key, run.cell.key, run.seed, *numbers, *rest))
+        if not rows:
+            return
+        listed = [
+            (key, c.environment, canonical(c.environment_settings), c.agent, canonical(c.agent_settings), c.episodes)
+            for key, c in cells.items()
+        ]
+        try:
+            self.index.add(listed, rows)
+        except sqlite3.Error as error:
+            logger.warning("the index could not be written (%s); the files are complete", error)
+
+    def _known(self) -> dict[str, dict[str, Any]]:
+        """The runs in the index, all of it checked; nothing if it is damaged."""
+        try:
+            found = {row["key"]: row for row in self.index.runs()}
+            if {row["cell"] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
+                return found
+            raise IndexDamaged("a cell is missing")
+        except (IndexDamaged, sqlite3.DatabaseError) as error:
+            logger.warning("the index is damaged and made anew: %s", error)
+            self.close()
+            self._drop_index()
+            return {}
+
+    def _drop_index(self) -> None:
+        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def rebuild(self) -> Sync:
+        """Make the index anew from the files; seconds and dates of the runs are lost with the old one."""
+        self.close()
+        self._drop_index()
+        return self.sync()
+
+    # ---------------------------------------------------------------- for tables and figures
+    def cells(self) -> list[Cell]:
+        """What was run, each once, in the order of environment, agent and episodes."""
+        used = {row["cell"] for row in self._rows()}
+        rows = [row for row in self.index.cells() if row["cell"] in used]
+        rows.sort(key=lambda row: [row[name] for name in CELL_COLUMNS[1:]])
+        return [_cell(row) for row in rows]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        self.sync()
+        return self.index.runs()
+
+    def table(self) -> pd.DataFrame:
+        """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds."""
+        import pandas as pd
+
+        runs = pd.DataFrame(self._rows(), columns=list(RUN_COLUMNS))
+        cells = pd.DataFrame(self.index.cells(), columns=list(CELL_COLUMNS))
+        joined = runs.merge(cells, on="cell", how="left")
+        return joined.sort_values([*CELL_COLUMNS[1:], "seed"], ignore_index=True)
+
+    def seeds(self, cell: Cell) -> list[int]:
+        """The seeds of a cell that are there, in order."""
+        return sorted(row["seed"] for row in self.index.runs(cell.key))
+
+    def result(self, cell: Cell, seeds: Sequence[int] | None = None) -> RunResult:
+        """The runs of a cell as `livarot.run` gives them, verified; all seeds that are there, or these."""
+        chosen = self.seeds(cell) if seeds is None else list(seeds)
+        if not chosen:
+            raise bad("cell", "no run of it is in the store", cure="run the experiment first")
+        records = [self.read(cell.run(seed).key) for seed in chosen]
+        columns = {name: np.stack([record.columns[name] for record in records]) for name in COLUMNS}
+        words = {record.bits.shape[1] for record in records}
+        mdp = cell.model()
+        agent = cell.learner(mdp)
+        return RunResult(
+            agent=agent.name,
+            settings=repr(agent),
+            seeds=np.asarray(chosen),
+            horizon=mdp.problem.horizon,
+            columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
+            facts_source=partial(facts_of, [mdp], agent),
+            stage_bits=np.stack([record.bits for record in records]) if words != {0} else None,
+        )
+
+    def results(self) -> Iterator[tuple[Cell, RunResult]]:
+        """Every cell with its runs, one cell in memory at a time."""
+        for cell in self.cells():
+            yield cell, self.result(cell)
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    settings = json.loads(row["environment_settings"]), json.loads(row["agent_settings"])
+    return Cell(row["environment"], settings[0], row["agent"], settings[1], row["episodes"])
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,444 @@
+"""Run an experiment into a store: what is missing, in parallel, whatever dies.
+
+The driver asks for ``planned - stored`` and hands out tasks: seeds of one cell, computed together because that is
+faster, and stored one file each because that is what a run is.  How the seeds are grouped, who computes them and in
+which order changes no bit.  To resume is to run the same thing again.
+
+A task that was under way when its worker died is tried again: alone the second time, seed by seed and alone the third;
+a run that has then brought down three workers is noted as failed.  An exception is noted at once, after the seeds of
+the task have been tried one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from livarot.errors import bad, require_positive_int
+from livarot.experiments import housekeeping
+from livarot.experiments.backends import Engine, WorkersDied, engine
+from livarot.experiments.index import DriverLock
+from livarot.experiments.keys import Cell, Run
+from livarot.experiments.spec import Experiment
+from livarot.experiments.store import Store
+from livarot.experiments.worker import STOP, Outcome, Task
+
+logger = logging.getLogger(__name__)
+
+GROUP = 64  # seeds computed together, at most
+COLUMN_BYTES = 1 << 28  # memory for the columns of a task, at most
+ROW_BYTES = 64  # per seed and episode
+ATTEMPTS = 3
+PATIENCE = 2.0  # seconds that workers have to stop by themselves
+LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Snapshot(NamedTuple):
+    """How far a sweep is."""
+
+    planned: int
+    done: int  # stored, those of earlier sweeps included
+    failed: int
+    episodes: int  # of this sweep, runs under way included
+    episodes_planned: int  # of this sweep
+    seconds: float
+
+
+Observer = Callable[[Snapshot], None]
+
+
+@dataclass
+class Report:
+    """What a sweep did."""
+
+    planned: int
+    before: int = 0  # stored already
+    done: int = 0  # computed now, or by another driver meanwhile
+    failed: dict[str, str] = field(default_factory=dict)  # traceback by key
+    deaths: int = 0  # of workers
+    seconds: float = 0.0
+    episodes: int = 0
+    signal: int | None = None  # what stopped it
+
+    @property
+    def complete(self) -> bool:
+        return self.before + self.done == self.planned
+
+
+def sweep(
+    experiment: Experiment,
+    store: str | Path,
+    *,
+    workers: int = 1,
+    backend: str = "loky",
+    address: str | None = None,
+    shard: tuple[int, int] = (1, 1),
+    group: int = GROUP,
+    checkpoint_seconds: float = 30.0,
+    checkpoint_episodes: int | None = None,
+    imports: Sequence[str] = (),
+    observer: Observer | None = None,
+    last_words: Callable[[Report], None] | None = None,
+) -> Report:
+    """Compute the runs of an experiment that its store does not have.
+
+    ``shard=(i, n)`` is the i-th of n parts (1 <= i <= n), every n-th seed of each cell; ``group`` seeds are computed
+    together at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
+    driver and workers, which register agents or environments of your own.
+
+    SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even
+    then, ``last_words(report)`` is called and the process ends.
+    """
+    require_positive_int("workers", workers)
+    require_positive_int("group", group)
+    require_positive_int("shard", shard[1])
+    if not 1 <= shard[0] <= shard[1]:
+        raise bad("shard", f"{shard[0]}/{shard[1]} is no part", cure="number the parts 1/n to n/n")
+    planned = plan(experiment, shard)
+    with Store(store, create=True) as opened:
+        opened.add_spec(experiment)
+        options = {
+            "checkpoint_seconds": checkpoint_seconds,
+            "checkpoint_episodes": checkpoint_episodes,
+            "imports": tuple(imports),
+        }
+        return _Sweep(opened, planned, group, options, observer, last_words).run(backend, workers, address)
+
+
+def plan(experiment: Experiment, shard: tuple[int, int] = (1, 1)) -> list[tuple[Cell, list[int]]]:
+    """The cells of a part of the experiment and their seeds; the parts do not depend on what is stored."""
+    seeds = experiment.seed_list()
+    part, parts = shard
+    found = [
+        (cell, [seed for place, seed in enumerate(seeds) if (number + place) % parts == part - 1])
+        for number, cell in enumerate(experiment.cells())
+    ]
+    return [(cell, chosen) for cell, chosen in found if chosen]
+
+
+def blocks(planned: list[tuple[Cell, list[int]]], workers: int, group: int) -> list[tuple[Cell, list[int]]]:
+    """Cells cut into groups of seeds: enough of them for all workers, the long ones first."""
+    total = sum(len(seeds) for _, seeds in planned)
+    fair = min(group, -(-total // (2 * workers)))
+    cut = []
+    for cell, seeds in planned:
+        size = max(1, min(fair, COLUMN_BYTES // (ROW_BYTES * cell.episodes)))
+        cut += [(cell, seeds[at : at + size]) for at in range(0, len(seeds), size)]
+    return sorted(cut, key=lambda block: -_cost(*block))
+
+
+def _cost(cell: Cell, seeds: list[int]) -> float:
+    horizon = cell.environment_settings.get("horizon", 1)
+    return cell.episodes * (horizon if isinstance(horizon, int) else 1) * (10 + len(seeds))
+
+
+class _Sweep:
+    def __init__(
+        self,
+        store: Store,
+        planned: list[tuple[Cell, list[int]]],
+        group: int,
+        options: dict[str, Any],
+        observer: Observer | None,
+        last_words: Callable[[Report], None] | None,
+    ) -> None:
+        self.store, self.planned, self.group, self.options = store, planned, group, options
+        self.observer, self.last_words = observer, last_words
+        self.runs: dict[str, Run] = {run.key: run for cell, seeds in planned for run in map(cell.run, seeds)}
+        self.report = Report(len(self.runs))
+        self.begin = time.monotonic()
+        self.since = time.time()
+        self.tasks: dict[int, Task] = {}
+        self.strikes: dict[int, int] = {}
+        self.elsewhere: set[str] = set()  # claimed by other drivers
+        self.episodes_planned = 0
+        self.engine: Engine | None = None
+        self.stopping = threading.Event()
+        self.lock = DriverLock(store.path / "drivers")
+        self.folder = store.path / "running" / self.lock.token
+        self._ended = threading.Event()
+
+    # ---------------------------------------------------------------- the whole
+    def run(self, backend: str, workers: int, address: str | None) -> Report:
+        housekeeping.tidy(self.store)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
+        self.report.before = len(present)
+        pending: list[int] = []
+        for cell, seeds in blocks(self.planned, workers, self.group):
+            missing = [seed for seed in seeds if cell.run(seed).key not in present]
+            if missing:
+                pending.append(self._task(cell, missing))
+        self.episodes_planned = sum(t.cell.episodes * len(t.seeds) for t in self.tasks.values())
+        try:
+            self._check_models(pending)
+            if pending:
+                with self._signals(), self._watching():
+                    self.engine = engine(backend, workers, address, self.folder)
+                    try:
+                        self._work(self.engine, pending)
+                    finally:
+                        self.engine.close()
+        finally:
+            self._ended.set()
+            self._leave()
+        self.report.seconds = time.monotonic() - self.begin
+        return self.report
+
+    def _task(self, cell: Cell, seeds: Sequence[int]) -> int:
+        number = len(self.tasks)
+        self.tasks[number] = Task(
+            number, str(self.store.path.resolve()), self.lock.token, cell, tuple(seeds), **self.options
+        )
+        self.strikes[number] = 0
+        return number
+
+    def _check_models(self, pending: list[int]) -> None:
+        """Every environment that is needed can be built: found out before any work."""
+        seen = set()
+        for number in pending:
+            cell = self.tasks[number].cell
+            world = (cell.environment, json.dumps(cell.environment_settings, sort_keys=True))
+            if world not in seen:
+                seen.add(world)
+                cell.model()
+
+    def _work(self, chosen: Engine, pending: list[int]) -> None:
+        while (pending or self.elsewhere) and not self.stopping.is_set():
+            crowd = [number for number in pending if self.strikes[number] == 0]
+            now, alone = (crowd, False) if crowd else (pending[:1], True)
+            pending = [number for number in pending if number not in set(now)]
+            if now:
+                pending += self._round(chosen, now, alone)
+            else:
+                pending += self._others()
+
+    def _round(self, chosen: Engine, numbers: list[int], alone: bool) -> list[int]:
+        """Run tasks; the numbers of those to be tried again."""
+        open_tasks = dict.fromkeys(numbers)
+        again: list[int] = []
+        outcomes = chosen.run(self._claimed(numbers, open_tasks), alone=alone)
+        try:
+            for outcome in outcomes:
+                open_tasks.pop(outcome.number, None)
+                again += self._take(outcome)
+        except WorkersDied as death:
+            if self.stopping.is_set():
+                return []
+            self.report.deaths += 1
+            logger.warning("a worker died (%s)", death)
+            again += self._after_death(list(open_tasks), str(death))
+        except BaseException:
+            self.stopping.set()
+            self._end_workers()
+            raise
+        finally:
+            with contextlib.suppress(Exception):
+                outcomes.close()  # type: ignore[attr-defined]
+        return again
+
+    def _claimed(self, numbers: list[int], open_tasks: dict[int, None]) -> Iterator[Task]:
+        """The tasks as the engine asks for them, less what other drivers have taken or finished."""
+        for number in numbers:
+            if self.stopping.is_set():
+                return
+            task = self.tasks[number]
+            mine = self._claim(task.keys)
+            seeds = [seed for seed, key in zip(task.seeds, task.keys, strict=True) if key in mine]
+            ready = [seed for seed in seeds if self.store.has(task.cell.run(seed).key)]
+            self.elsewhere |= set(task.keys) - mine
+            self.elsewhere |= {task.cell.run(seed).key for seed in ready}
+            left = tuple(seed for seed in seeds if seed not in set(ready))
+            self._release(task.cell.run(seed).key for seed in ready)
+            if not left:
+                open_tasks.pop(number, None)
+                continue
+            self.tasks[number] = replace(task, seeds=left)
+            yield self.tasks[number]
+
+    def _take(self, outcome: Outcome) -> list[int]:
+        task = self.tasks[outcome.number]
+        if outcome.verdict == "done":
+            self.store.note((task.cell.run(seed), entry) for seed, entry in outcome.entries.items())
+            for key in task.keys:
+                self.store.clear_failure(key)
+            self.report.done += len(task.seeds)
+            self.report.episodes += task.cell.episodes * len(task.seeds)
+        self._release(task.keys)
+        if outcome.verdict == "unwritable":
+            raise bad("store", outcome.message, cure="free the disk or choose another --store, then run the same again")
+        if outcome.verdict == "failed":
+            if len(task.seeds) > 1:
+                return [self._task(task.cell, [seed]) for seed in task.seeds]
+            self._fail(task, outcome.message, self.strikes[outcome.number] + 1)
+        self._show()
+        return []
+
+    def _after_death(self, numbers: list[int], said: str) -> list[int]:
+        """One strike for each task that had begun; the third one is out."""
+        again = []
+        for number in numbers:
+            task = self.tasks[number]
+            begun = task.marker.exists()
+            notes = _fault_notes(task.marker)
+            task.marker.unlink(missing_ok=True)
+            self._release(task.keys)
+            if not begun:
+                again.append(number)
+                continue
+            self.strikes[number] += 1
+            if self.strikes[number] >= ATTEMPTS:
+                self._fail(task, f"the worker died {ATTEMPTS} times; {said}\n{notes}".strip(), ATTEMPTS)
+            elif self.strikes[number] == ATTEMPTS - 1 and len(task.seeds) > 1:
+                for seed in task.seeds:
+                    single = self._task(task.cell, [seed])
+                    self.strikes[single] = ATTEMPTS - 1
+                    again.append(single)
+            else:
+                again.append(number)
+        return again
+
+    def _fail(self, task: Task, text: str, attempts: int) -> None:
+        run = task.cell.run(task.seeds[0])
+        self.store.fail(run, attempts=attempts, traceback=text)
+        self.report.failed[run.key] = text
+        logger.warning("failed: %s on %s, seed %d", task.cell.agent, task.cell.environment, run.seed)
+
+    # ---------------------------------------------------------------- other drivers
+    def _claim(self, keys: list[str]) -> set[str]:
+        try:
+            return self.store.index.claim(keys, self.lock.token, self.lock.alive)
+        except Exception as error:  # claims save work, nothing else depends on them
+            logger.warning("no claims here (%s): another driver may compute the same runs", error)
+            return set(keys)
+
+    def _release(self, keys: Any = None) -> None:
+        with contextlib.suppress(Exception):
+            self.store.index.release(self.lock.token, None if keys is None else list(keys))
+
+    def _others(self) -> list[int]:
+        """See what the other drivers have done; what a dead one left is ours."""
+        time.sleep(0.1)
+        left: dict[Cell, list[int]] = {}
+        ready = {key for key in self.elsewhere if self.store.has(key)}
+        self.report.done += len(ready)
+        self.elsewhere -= ready
+        for key in self.elsewhere & self._failed_elsewhere():
+            self.report.failed[key] = "failed in another driver"
+            self.elsewhere.discard(key)
+        for key in self._claim(sorted(self.elsewhere)):
+            run = self.runs[key]
+            left.setdefault(run.cell, []).append(run.seed)
+            self.elsewhere.discard(key)
+        self._show()
+        return [
+            self._task(cell, sorted(seeds)[at : at + self.group])
+            for cell, seeds in left.items()
+            for at in range(0, len(seeds), self.group)
+        ]
+
+    def _failed_elsewhere(self) -> set[str]:
+        found = set()
+        for key in self.elsewhere:
+            with contextlib.suppress(OSError):
+                if (self.store.path / "failed" / f"{key}.json").stat().st_mtime >= self.since:
+                    found.add(key)
+        return found
+
+    # ---------------------------------------------------------------- progress, signals, end
+    def _show(self) -> None:
+        if self.observer is None:
+            return
+        live = 0
+        for path in self.folder.glob("*.json"):
+            with contextlib.suppress(OSError, ValueError):
+                live += json.loads(path.read_text())["episodes"]
+        done, failed = self.report.before + self.report.done, len(self.report.failed)
+        shown = min(self.report.episodes + live, self.episodes_planned)
+        seconds = time.monotonic() - self.begin
+        self.observer(Snapshot(self.report.planned, done, failed, shown, self.episodes_planned, seconds))
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Tell the observer about once a second."""
+
+        def watch() -> None:
+            while not self._ended.wait(1.0):
+                self._show()
+
+        self._show()
+        threading.Thread(target=watch, daemon=True).start()
+        yield
+        self._ended.set()
+        self._show()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """A signal asks the workers to stop; a second one, or time, ends them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {
+            number: signal.signal(number, self._on_signal)
+            for name in SIGNALS
+            if (number := getattr(signal, name, None)) is not None
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        first = not self.stopping.is_set()
+        self.report.signal = self.report.signal or number
+        self.stopping.set()
+        with contextlib.suppress(OSError):
+            (self.folder / STOP).touch()
+        if first:
+            threading.Thread(target=self._insist, daemon=True).start()
+        else:
+            self._end_workers()
+
+    def _insist(self) -> None:
+        """After some seconds workers are ended, then this process itself: the store needs no good-bye."""
+        if not self._ended.wait(PATIENCE):
+            self._end_workers()
+        if not self._ended.wait(LIMIT - PATIENCE):
+            self._leave()
+            if self.last_words is not None:
+                self.last_words(self.report)
+            os._exit(128 + (self.report.signal or signal.SIGINT))
+
+    def _end_workers(self) -> None:
+        pids = []
+        for path in self.folder.glob("*.json"):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                pids.append(int(json.loads(path.read_text())["pid"]))
+        if self.engine is not None:
+            self.engine.abandon([pid for pid in pids if pid != os.getpid()])
+
+    def _leave(self) -> None:
+        self._release()
+        housekeeping.remove_folder(self.folder)
+        self.lock.release()
+
+
+def _fault_notes(marker: Path) -> str:
+    """What a crashing worker could still say of where it was."""
+    try:
+        pid = json.loads(marker.read_text())["pid"]
+        return (marker.parent / f"{pid}.fault").read_text()[-4000:]
+    except (OSError, ValueError, KeyError):
+        return ""

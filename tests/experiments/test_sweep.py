@@ -1,0 +1,172 @@
+"""Sweeps: the same bits whatever the workers, engine, order, grouping, shards and the rest of the grid."""
+
+import hashlib
+import itertools
+import random
+
+import pytest
+
+from livarot import LivarotError
+from livarot.experiments import sweep as module
+from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.experiments.store import Store
+from livarot.experiments.sweep import blocks, plan, sweep
+from livarot.experiments.worker import Task, execute
+
+
+def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
+    return Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
+        agents=[AgentSpec(name=name) for name in agents],
+        episodes=episodes,
+        seeds=seeds,
+    )
+
+
+def files(path):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """The files of an undisturbed sweep."""
+    path = tmp_path_factory.mktemp("calm")
+    assert sweep(experiment(), path, backend="sequential").complete
+    return files(path)
+
+
+@pytest.mark.parametrize(("backend", "workers", "group"), [("loky", 2, 1), ("loky", 3, 64), ("sequential", 1, 1)])
+def test_same_files_whatever_the_engine(calm, tmp_path, backend, workers, group):
+    assert sweep(experiment(), tmp_path, backend=backend, workers=workers, group=group).complete
+    assert files(tmp_path) == calm
+
+
+def test_order_does_not_count(calm, tmp_path, monkeypatch):
+    draw = random.Random(0)
+    cut = blocks
+
+    def shuffled(*args):
+        found = cut(*args)
+        draw.shuffle(found)
+        return found
+
+    monkeypatch.setattr(module, "blocks", shuffled)
+    assert sweep(experiment(), tmp_path, backend="sequential", group=3).complete
+    assert files(tmp_path) == calm
+
+
+def test_checkpoints_change_nothing(calm, tmp_path):
+    assert sweep(experiment(), tmp_path, backend="sequential", checkpoint_episodes=5).complete
+    assert files(tmp_path) == calm
+    assert not list((tmp_path / "checkpoints").iterdir())
+
+
+def test_a_larger_grid_keeps_what_is_there(calm, tmp_path):
+    """Another agent, more seeds, another horizon: the old runs are neither changed nor computed again."""
+    small = experiment(agents=("uniform",), seeds=2, horizons=(3,))
+    assert sweep(small, tmp_path, backend="sequential").done == 2
+    inodes = {p.name: p.stat().st_ino for p in (tmp_path / "runs").iterdir()}
+    report = sweep(experiment(), tmp_path, backend="sequential")
+    assert (report.before, report.done) == (2, 14)
+    assert files(tmp_path) == calm
+    assert {p.name: p.stat().st_ino for p in (tmp_path / "runs").iterdir() if p.name in inodes} == inodes
+    report = sweep(experiment(), tmp_path, backend="sequential")
+    assert (report.before, report.done, report.complete) == (16, 0, True)
+
+
+def test_shards_are_a_partition(calm, tmp_path):
+    whole = [run.key for run in experiment(seeds=7).runs()]
+    for parts in (1, 2, 3, 5, 50):
+        found = [
+            cell.run(seed).key
+            for part in range(1, parts + 1)
+            for cell, seeds in plan(experiment(seeds=7), (part, parts))
+            for seed in seeds
+        ]
+        assert sorted(found) == sorted(whole)
+    for part in (3, 1, 2):
+        assert sweep(experiment(), tmp_path, backend="sequential", shard=(part, 3)).complete
+    assert files(tmp_path) == calm
+
+
+def test_blocks_feed_all_workers():
+    planned = plan(experiment(seeds=40))
+    assert max(len(seeds) for _, seeds in blocks(planned, 1, 64)) == 40
+    assert len(blocks(planned, 2, 64)) == 4
+    assert len(blocks(planned, 16, 64)) == 4 * 8
+    assert max(len(seeds) for _, seeds in blocks(planned, 2, 5)) == 5
+    long = plan(experiment(seeds=40, episodes=10**6))
+    assert max(len(seeds) for _, seeds in blocks(long, 1, 64)) == 4  # memory
+
+
+def test_a_checkpoint_of_a_killed_worker_is_used(calm, tmp_path):
+    """A task stopped in the middle, then the same seeds cut in another way."""
+    store = Store(tmp_path, create=True)
+    (tmp_path / "running" / "driver").mkdir()
+    (cell, seeds), *_ = plan(experiment())
+    from livarot.experiments import checkpoint
+    from livarot.experiments.loop import Replicas
+
+    mdp = cell.model()
+    half = Replicas([mdp], cell.learner(mdp), cell.episodes, seeds)
+    half.advance(13)
+    checkpoint.save(tmp_path / "checkpoints", cell, half)
+    seen = []
+    advance = Replicas.advance
+    try:
+        Replicas.advance = lambda self, *rest: (seen.append(self.episode), advance(self, *rest))[1]
+        outcome = execute(Task(0, str(tmp_path), "driver", cell, tuple(seeds[1:3])))
+    finally:
+        Replicas.advance = advance
+    assert outcome.verdict == "done"
+    assert seen == [13]
+    assert files(tmp_path).items() <= calm.items()
+    assert len(files(tmp_path)) == 2
+    store.close()
+
+
+def test_progress_is_told(tmp_path):
+    seen = []
+    sweep(experiment(), tmp_path, backend="sequential", observer=seen.append)
+    assert seen[0].planned == 16 and seen[0].done == 0
+    assert seen[-1].done == 16
+    assert seen[-1].episodes == seen[-1].episodes_planned == 16 * 24
+    assert all(a.done <= b.done for a, b in itertools.pairwise(seen))
+
+
+def test_environments_are_tried_before_any_work(tmp_path):
+    wrong = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [3, 4], "gap": [0.1, 0.9]})],
+        agents=[AgentSpec(name="uniform")],
+        episodes=5,
+        seeds=1,
+    )
+    with pytest.raises(LivarotError, match="gap"):
+        sweep(wrong, tmp_path, backend="sequential")
+    assert files(tmp_path) == {}
+    assert not list((tmp_path / "drivers").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"workers": 0}, "workers"),
+        ({"group": 0}, "group"),
+        ({"shard": (0, 2)}, "shard"),
+        ({"shard": (3, 2)}, "shard"),
+        ({"backend": "threads"}, "choose one of"),
+        ({"backend": "loky", "address": "tcp://127.0.0.1:1"}, "address"),
+    ],
+)
+def test_bad_options(tmp_path, options, says):
+    with pytest.raises(LivarotError, match=says):
+        sweep(experiment(), tmp_path, **({"backend": "sequential"} | options))
+
+
+def test_ray_that_is_not_there_is_said(tmp_path):
+    pytest.importorskip("joblib")
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        with pytest.raises(LivarotError, match="Ray is not installed"):
+            sweep(experiment(), tmp_path, backend="ray")
