@@ -72,7 +72,10 @@ struct World {
             }
         return start_value(value.data());
     }
-    bool covered(const double* theta, const double* star, const double* gram, double beta) const {
+    // every stage, as the library's judge does: its result keeps one bit for each
+    std::vector<uint8_t> stage_covered = std::vector<uint8_t>(planner.K);
+    bool covered(const double* theta, const double* star, const double* gram, double beta) {
+        bool all = true;
         for (i64 k = 0; k < planner.K; ++k) {
             double square = 0.0;
             for (i64 c = 0; c < p.n_blocks; ++c) {
@@ -85,9 +88,10 @@ struct World {
                     square += s * (theta[at + i] - star[at + i]);
                 }
             }
-            if (square > beta * beta) return false;
+            stage_covered[k] = square <= beta * beta;
+            all = all && stage_covered[k];
         }
-        return true;
+        return all;
     }
 };
 

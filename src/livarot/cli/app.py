@@ -166,6 +166,84 @@ def tune(
 
 
 @app.command()
+def fit(
+    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file, one row per transition or alternative.")],
+    features: Annotated[list[str], typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")],
+    state: Annotated[str, typer.Option(help="Column of the state.")] = "state",
+    action: Annotated[str, typer.Option(help="Column of the action.")] = "action",
+    next_state: Annotated[str, typer.Option("--next", help="Column of the next state.")] = "next_state",
+    stage: Annotated[str | None, typer.Option(help="Column of the stage.")] = None,
+    count: Annotated[str | None, typer.Option(help="Column of how often a row occurred.")] = None,
+    nominal: Annotated[str | None, typer.Option(help="Column of nominal probabilities.")] = None,
+    reachable: Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")] = None,
+    states: Annotated[Path | None, typer.Option(help="File of attributes of states.")] = None,
+    actions: Annotated[Path | None, typer.Option(help="File of attributes of actions.")] = None,
+    reg: Annotated[float, typer.Option(help="Ridge.")] = 0.0,
+    per_stage: Annotated[bool, typer.Option("--per-stage", help="One parameter per stage.")] = False,
+    covariance: Annotated[str, typer.Option(help="hessian or sandwich.")] = "hessian",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="File for the model.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Fit a transition model to logged data, print its summary, store it."""
+    with one_line_errors():
+        from livarot.cli.fit import command
+
+        command(
+            table=table,
+            features=features,
+            state=state,
+            action=action,
+            next_state=next_state,
+            stage=stage,
+            count=count,
+            nominal=nominal,
+            reachable=reachable,
+            states=states,
+            actions=actions,
+            reg=reg,
+            per_stage=per_stage,
+            covariance=covariance,
+            level=level,
+            out=out,
+            as_json=as_json,
+        )
+
+
+@app.command()
+def plan(
+    model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`.")],
+    reward: Annotated[str, typer.Option(help="File with state, (action,) reward; or state=number,...")],
+    horizon: Annotated[int | None, typer.Option(help="Steps of an episode.")] = None,
+    start: Annotated[str | None, typer.Option(help="The first state.")] = None,
+    robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
+    optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
+    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    level: Annotated[float, typer.Option(help="Of intervals and of --robust auto.")] = 0.95,
+    resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the refits.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
+) -> None:
+    """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
+    with one_line_errors():
+        from livarot.cli.plan import command
+
+        command(
+            model=model,
+            reward=reward,
+            horizon=horizon,
+            start=start,
+            robust=robust,
+            optimistic=optimistic,
+            unseen=unseen,
+            level=level,
+            resamples=resamples,
+            seed=seed,
+            out=out,
+        )
+
+
+@app.command()
 def version() -> None:
     """The version of livarot."""
     from importlib.metadata import version as installed

@@ -163,6 +163,11 @@ def coverage(block_start, gram_start, coords, theta, center, gram, radius, out, 
             for b in range(len(block_start) - 1):
                 base, n = block_start[b], block_start[b + 1] - block_start[b]
                 row = at + gram_start[b]
+                if n == 2:  # the same, unrolled
+                    c, e = coords[base], coords[base + 1]
+                    x, y = truth[first + c] - middle[here + c], truth[first + e] - middle[here + e]
+                    total += x * x * flat[row] + y * (2.0 * flat[row + 2] * x + flat[row + 3] * y)
+                    continue
                 for i in range(n):  # twice what is below the diagonal: the Gram matrix is symmetric
                     c = coords[base + i]
                     x, part = truth[first + c] - middle[here + c], 0.0

@@ -1,0 +1,163 @@
+"""``livarot plan``: a stored model and rewards in, a policy table out.
+
+The CSV goes to ``--out``, or to standard output; what is known about the plan goes to standard error, so that a pipe
+carries the table alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from livarot.core.problem import MNLMDP
+from livarot.data import (
+    MNLTransition,
+    load_fit,
+    plan_optimistic,
+    plan_robust,
+    policy_table,
+    robust_radius,
+    support_check,
+    value_interval,
+    write_policy,
+)
+from livarot.data.policy_table import as_csv
+from livarot.data.table import Labels, read_table
+from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.planning.backward import solve
+
+AUTO = "auto"
+
+
+def command(
+    *,
+    model: Path,
+    reward: str,
+    horizon: int | None = None,
+    start: str | None = None,
+    robust: str | None = None,
+    optimistic: float | None = None,
+    unseen: str = "error",
+    level: float = 0.95,
+    resamples: int = 200,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """See ``livarot plan --help``."""
+    if robust is not None and optimistic is not None:
+        raise bad("robust", "and optimistic are both given", cure="choose one of them")
+    radius = None if robust in (None, AUTO) else _number("robust", str(robust))
+    require_positive_int("resamples", resamples)
+    fit = load_fit(model)
+    first = None if start is None else labelled("start", fit.states_, start)
+    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, unseen=unseen)
+    policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    table = policy_table(mdp, policy, value=value, fit=fit)
+    if out is None:
+        Console(soft_wrap=True).print(as_csv(table), end="", highlight=False, markup=False)
+    else:
+        write_policy(out, table)
+        told.append(f"{len(table)} rows in {out}")
+    aside = Console(stderr=True)
+    for line in told:
+        aside.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _planned(
+    fit: MNLTransition,
+    mdp: MNLMDP,
+    robust: str | None,
+    radius: float | None,
+    optimistic: float | None,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[Any, Any, list[str]]:
+    """The policy, its values (as planned) and what to say about them."""
+    begin = mdp.problem.start
+    value: Any
+    if robust is not None:
+        radii: Any = radius
+        told = [f"robust plan, KL radius {radius:g}" if radius is not None else ""]
+        if radius is None:
+            radii = robust_radius(fit, mdp, level, n_resamples=resamples, seed=seed)
+            share = f"{100 * level:g} % of {resamples} refits"
+            told = [f"robust plan, KL radii {radii.min():.3g} to {radii.max():.3g} ({share})"]
+        found = plan_robust(fit, mdp, radii)
+        policy, value = found.policy, found.value
+        told.append(f"worst-case value {float(begin @ value[0]):.4f}")
+    elif optimistic is not None:
+        plan = plan_optimistic(fit, mdp, optimistic)
+        policy, value = plan.policy[0], plan.value[0] if plan.value is not None else None
+        told = [f"optimistic plan over the {100 * optimistic:g} % confidence set"]
+        if plan.start_value is not None:
+            told.append(f"best-case value {float(plan.start_value[0]):.4f}")
+    else:
+        best = solve(mdp)
+        policy, value, told = best.policy, best.value, ["nominal plan"]
+    told.append(f"under the fit: {value_interval(fit, mdp, policy, level=level)}")
+    thin = support_check(fit, mdp, policy)
+    if len(thin):
+        pairs = ", ".join(map(repr, list(thin.index)[:3]))
+        told.append(f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}")
+    else:
+        told.append("every step rests on data")
+    return policy, value, told
+
+
+def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
+    """A table with the columns state, (action,) and reward; or ``state=number,...``; 0 where nothing is said."""
+    if Path(given).suffix.lower() in (".csv", ".parquet"):
+        table = read_table(given)
+        states = list(table.raw(fit.state if fit.state in table else "state", "reward"))
+        numbers = np.asarray(table.numbers("reward", "reward"), dtype=np.float64)
+        name = next((x for x in (fit.action, "action") if x in table), None)
+        actions = [None] * len(states) if name is None else list(table.raw(name))
+        keys = [_key(fit, s, a) for s, a in zip(states, actions, strict=True)]
+        values = numbers.tolist()
+    else:
+        pairs = [text.rpartition("=") for text in given.split(",")]
+        wrong = next((i for i, (key, sign, _) in enumerate(pairs) if not sign or not key), None)
+        if wrong is not None:
+            cure = "give a .csv or .parquet file with the columns state, (action,) reward, or state=number,..."
+            raise bad("reward", f"{given!r} is neither a file nor state=number,...", index=wrong, cure=cure)
+        keys = [_key(fit, key.strip(), None) for key, _, _ in pairs]
+        values = [_number("reward", text, signed=True) for _, _, text in pairs]
+    found: dict[Any, float] = {}
+    for i, (key, value) in enumerate(zip(keys, values, strict=True)):
+        if key in found:
+            raise bad("reward", f"{key!r} is given twice", index=i)
+        found[key] = float(value)
+    return found
+
+
+def _key(fit: MNLTransition, state: Any, action: Any) -> Any:
+    known = labelled("reward", fit.states_, state)
+    return known if action is None else (known, labelled("reward", fit.actions_, action))
+
+
+def labelled(argument: str, labels: Labels, given: Any) -> Any:
+    """The label that was meant: itself, or the one that is written like this.
+
+    >>> labelled("start", Labels([1, 2, 3]), "2")
+    2
+    """
+    if given in labels:
+        return given
+    found = [label for label in labels if str(label) == str(given)]
+    if len(found) != 1:
+        raise bad(
+            argument, f"{given!r} is not known" if not found else f"{given!r} has two meanings", cure=f"{labels!r}"
+        )
+    return found[0]
+
+
+def _number(argument: str, text: str, *, signed: bool = False) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise bad(argument, f"{text!r} is no number", cure=f"or {AUTO!r}" if argument == "robust" else None) from None
+    return number if signed else require_non_negative(argument, number)

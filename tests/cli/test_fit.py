@@ -1,0 +1,109 @@
+"""``livarot fit`` and ``livarot plan``: from a table to a policy table."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import livarot
+from livarot.cli import fit as cli_fit
+from livarot.cli import plan as cli_plan
+from livarot.data import MNLTransition, load_fit, plan_robust
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "machines"
+COLUMNS = "wears,wears_hard,breaks,breaks_by_wear,breaks_hard,improves,as_new,repaired"
+TABLE = {"table": EXAMPLE / "log.csv", "features": [COLUMNS], "reachable": str(EXAMPLE / "reachable.csv")}
+PLAN = {"reward": str(EXAMPLE / "rewards.csv"), "horizon": 26, "start": "new"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "machines.model"
+    cli_fit.command(**TABLE, out=path)
+    return path
+
+
+def test_fit_prints_the_summary_and_stores_the_model(tmp_path, capsys):
+    cli_fit.command(**TABLE, out=tmp_path / "m")
+    told = capsys.readouterr().out
+    fit = MNLTransition(features=COLUMNS.split(","), reachable=EXAMPLE / "reachable.csv").fit(EXAMPLE / "log.csv")
+    assert str(fit.summary()) in told and "model in" in told
+    assert np.array_equal(load_fit(tmp_path / "m").theta_, fit.theta_)
+    cli_fit.command(**TABLE, as_json=True, reg=1.0)
+    found = json.loads(capsys.readouterr().out)
+    assert found["facts"]["Ridge"] == 1.0 and len(found["coefficients"]) == 8
+    assert found["coefficients"][0]["column"] == "wears"
+
+
+def test_fit_says_what_should_be_known(tmp_path, capsys):
+    log = pd.read_csv(EXAMPLE / "log.csv").assign(worse=lambda t: (t.next_state == "broken") * 1.0)
+    log.to_csv(tmp_path / "log.csv", index=False)
+    cli_fit.command(table=tmp_path / "log.csv", features=["worse"], state="state")
+    seen = capsys.readouterr()
+    assert seen.err.count("note: ") == 1 and "inferred" in seen.err
+
+
+def test_fit_refuses(tmp_path):
+    with pytest.raises(livarot.LivarotError, match="features: 'wears,' has an empty term"):
+        cli_fit.command(**(TABLE | {"features": ["wears,"]}))
+    with pytest.raises(livarot.LivarotError, match="out: there is no folder"):
+        cli_fit.command(**TABLE, out=tmp_path / "no" / "m")
+    with pytest.raises(livarot.LivarotError, match="there is no file"):
+        cli_fit.command(**(TABLE | {"table": Path("nothing.csv")}))
+    with pytest.raises(livarot.LivarotError, match="there is no column 'now'"):
+        cli_fit.command(**TABLE, state="now")
+
+
+def test_nominal_plan(model, tmp_path, capsys):
+    cli_plan.command(model=model, **PLAN, out=tmp_path / "policy.csv")
+    seen = capsys.readouterr()
+    assert seen.out == "" and "nominal plan" in seen.err and "every step rests on data" in seen.err
+    table = pd.read_csv(tmp_path / "policy.csv")
+    first = table[(table.stage == 0) & (table.state == "new")]
+    assert first.action.tolist() == ["hard"]
+    fit = load_fit(model)
+    pays = pd.read_csv(EXAMPLE / "rewards.csv").set_index(["state", "action"])["reward"]
+    mdp = fit.to_mdp(pays, 26, "new")
+    assert first.value.iloc[0] == livarot.solve(mdp).value[0] @ mdp.problem.start
+    cli_plan.command(model=model, **PLAN)
+    assert capsys.readouterr().out == (tmp_path / "policy.csv").read_text()
+
+
+def test_robust_and_optimistic_plans(model, tmp_path, capsys):
+    values = {}
+    for name, options in {"auto": {"robust": "auto"}, "0.05": {"robust": "0.05"}, "best": {"optimistic": 0.9}}.items():
+        cli_plan.command(model=model, **PLAN, **options, resamples=40, out=tmp_path / name)
+        table = pd.read_csv(tmp_path / name)
+        values[name] = table.value.iloc[0]
+    told = capsys.readouterr().err
+    assert "40 refits" in told and "KL radius 0.05" in told and "90 % confidence set" in told
+    fit = load_fit(model)
+    mdp = fit.to_mdp(cli_plan.parse_reward(fit, PLAN["reward"]), 26, "new")
+    assert values["auto"] == plan_robust(fit, mdp, n_resamples=40).value[0] @ mdp.problem.start
+    assert values["0.05"] < values["auto"] < values["best"]
+
+
+def test_rewards_in_words(model):
+    fit = load_fit(model)
+    assert cli_plan.parse_reward(fit, "new=1,worn out=0.25") == {"new": 1.0, "worn out": 0.25}
+    for text, match in {
+        "new": "neither a file nor",
+        "new=1,new=2": "is given twice",
+        "old=1": "'old' is not known",
+        "new=x": "'x' is no number",
+    }.items():
+        with pytest.raises(livarot.LivarotError, match=match):
+            cli_plan.parse_reward(fit, text)
+
+
+def test_plan_refuses(model, tmp_path):
+    with pytest.raises(livarot.LivarotError, match="both given"):
+        cli_plan.command(model=model, **PLAN, robust="0.1", optimistic=0.9)
+    with pytest.raises(livarot.LivarotError, match="robust: 'much' is no number; or 'auto'"):
+        cli_plan.command(model=model, **PLAN, robust="much")
+    with pytest.raises(livarot.LivarotError, match="start: 'old' is not known"):
+        cli_plan.command(model=model, **(PLAN | {"start": "old"}))
+    with pytest.raises(livarot.LivarotError, match="there is no file"):
+        cli_plan.command(model=tmp_path / "none", **PLAN)

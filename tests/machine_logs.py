@@ -1,0 +1,40 @@
+"""A small log of machines that wear and are mended, and fits to it, for tests of plans from data."""
+
+import numpy as np
+import pandas as pd
+
+from livarot.data import MNLTransition
+
+SETS = {
+    ("new", "run"): ["new", "used"], ("new", "mend"): ["new", "used"],
+    ("used", "run"): ["new", "used", "worn"], ("used", "mend"): ["new", "used", "worn"],
+    ("worn", "run"): ["used", "worn", "broken"], ("worn", "mend"): ["used", "worn", "broken"],
+}  # fmt: skip
+WEAR = {"new": 0.0, "used": 1.0, "worn": 2.0, "broken": 4.0}
+TRUTH = {"run": 0.5, "mend": -1.0}
+PAYS = {"new": 1.0, "used": 0.8, "worn": 0.4}
+
+
+def make_log(n, seed, weeks=None):
+    """n transitions from all pairs, (state, action) drawn at random."""
+    rng = np.random.default_rng(seed)
+    pairs = list(SETS)
+    rows = []
+    for i in range(n):
+        state, action = pairs[rng.integers(len(pairs))]
+        nexts = SETS[state, action]
+        logits = np.array([WEAR[s] * TRUTH[action] for s in nexts])
+        p = np.exp(logits - logits.max())
+        after = nexts[rng.choice(len(nexts), p=p / p.sum())]
+        rows.append((state, action, after, i % (weeks or 1)))
+    return pd.DataFrame(rows, columns=["state", "action", "next_state", "week"])
+
+
+def fitted(n=1500, seed=0, **settings):
+    states = pd.DataFrame({"state": list(WEAR), "wear": list(WEAR.values())})
+    model = MNLTransition(features=["action:wear"], reachable=SETS, states=states, **settings)
+    return model.fit(make_log(n, seed, 3))
+
+
+def to_mdp(fit, horizon=6):
+    return fit.to_mdp(PAYS, horizon, "new")
