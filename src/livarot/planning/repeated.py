@@ -69,6 +69,7 @@ from livarot.planning.tiles import STEP, table_tiles
 
 MANY_ROWS = 50_000  # below this a plan is quick anyway
 MANY_STAGES = 4
+ROUNDS = 2  # of solving pairs and ruling out others by what was found
 
 
 class Centre(NamedTuple):
@@ -322,10 +323,9 @@ def _stages(
                     todo[pair] = not closed
         if certify and not last:
             climbs = code.solver == SHIFTED_POWER
-            for rounds in range(
-                2
-            ):  # first the pairs of the largest bounds in each state, then what still may be better
-                candidates(reachable[h], climbs, n_actions, q, q_up, low, high, todo, now, rounds == 0)
+            for rounds in range(ROUNDS):  # the pairs of the largest bounds first, then what still may be better
+                only_top = rounds < ROUNDS - 1
+                candidates(reachable[h], climbs, n_actions, q, q_up, low, high, todo, now, only_top)
                 gap = solve_candidates(
                     tiles, centre, gains[h], follow, follow_up, radius, spread[0], code, now, q, q_up, work
                 )

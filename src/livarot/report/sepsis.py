@@ -82,7 +82,7 @@ def text(study: SepsisStudy) -> str:
     for curve in study.curves:
         ahead = [int(p) for p, s in zip(curve.patients, curve.survival.mean(axis=0), strict=True) if s > study.nominal]
         share = (curve.survival[:, -1].mean() - study.nominal) / closed if closed > 0 else float("nan")
-        first = f"; its mean is above the nominal optimum's from patient {ahead[0]} on" if _stays(study, curve) else ""
+        first = f"; after {ahead[0]} patients its mean stays above the nominal optimum" if _stays(study, curve) else ""
         paragraphs.append(
             f"d = {curve.dim}: LIVAROT starts at the nominal model, with a policy that survives in "
             f"{curve.survival[:, 0].mean():.3f} of the cases (optimism tries what it does not know), and ends at "
