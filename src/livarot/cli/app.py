@@ -257,7 +257,8 @@ def _processors() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-from livarot.cli import doctor, sweep  # noqa: E402 (they need the app's helpers)
+from livarot.cli import doctor, report, sweep  # noqa: E402 (they need the app's helpers)
 
 sweep.register(app)
 doctor.register(app)
+report.register(app)

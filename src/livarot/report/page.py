@@ -1,0 +1,233 @@
+"""A store as one HTML page, and all files of ``livarot report``.
+
+The page holds everything it needs: plotly, our script, the numbers.  Its Content-Security-Policy allows exactly these
+two scripts, by their SHA-256, and no request at all, so it can be mailed and opened anywhere.  Names come from files
+that others wrote: in the HTML they are escaped, the numbers are a JSON block in which no ``<`` occurs, and the script
+puts text into the page as text only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from livarot.core.ragged import FloatArray
+from livarot.errors import bad
+from livarot.report.reproduction import check_folder
+from livarot.report.runs import read_runs, require_runs
+from livarot.report.summary import CellSummary, Curve, Summary, summarise
+from livarot.storage import write_atomic
+
+ASSETS = Path(__file__).parent / "assets"
+METRICS = (
+    ("regret", "cumulative regret (exact)"),
+    ("realised_regret", "cumulative regret (realised)"),
+    ("optimism_gap", "optimism: value of the plan minus V*"),
+)
+DIGITS = 5
+MAX_SPEC = 20_000  # characters of a spec on the page
+MAX_FAILURES = 50
+
+
+def report(store: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:
+    """Read a store and write page, figures and table into the folder ``out``; their paths.
+
+    All files are made before the first one is written, and each is written complete or not at all.
+    """
+    folder = check_folder(out)
+    runs = read_runs(Path(store))
+    require_runs(runs)
+    content = files(summarise(runs))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise bad("out", f"cannot create {str(folder)!r}: {error.strerror or error}") from error
+    for name, data in content.items():
+        write_atomic(folder / name, data)
+    return [folder / name for name in content]
+
+
+def files(summary: Summary) -> dict[str, bytes]:
+    """The content of every file by its name."""
+    from livarot.report.curves import figures
+    from livarot.report.figures import render
+    from livarot.report.latex import table
+
+    found = {"report.html": page(summary).encode(), "table.tex": table(summary).encode()}
+    for name, figure in figures(summary).items():
+        found[f"{name}.pdf"] = render(figure, "pdf")
+        found[f"{name}.png"] = render(figure, "png")
+    return found
+
+
+def page(summary: Summary) -> str:
+    """The page as text."""
+    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+    # a parser of HTML turns CR LF into LF, and the hashes are those of the text after it
+    scripts = [_script_text(get_plotlyjs()), _script_text((ASSETS / "report.js").read_text(encoding="utf-8"))]
+    allowed = " ".join(f"'sha256-{_sha256(text)}'" for text in scripts)
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    names = [experiment.name for experiment in summary.runs.experiments]
+    title = ", ".join(dict.fromkeys(names)) or "livarot"
+    parts = {
+        "POLICY": html.escape(policy),
+        "TITLE": html.escape(title[:300]),
+        "STYLE": (ASSETS / "report.css").read_text(encoding="utf-8"),
+        "INTRO": _intro(summary),
+        "LEFT": _left_out(summary),
+        "PROVENANCE": _provenance(summary),
+        "DATA": _json(data_of(summary)),
+        "PLOTLY": scripts[0],
+        "SCRIPT": scripts[1],
+    }
+    # one pass: what was put in is not looked at again
+    pieces = PAGE.split("@@")
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def data_of(summary: Summary) -> dict[str, Any]:
+    """What the script draws, ready for JSON."""
+    return {
+        "agents": summary.agents,
+        "panels": [panel._asdict() for panel in summary.panels],
+        "metrics": [list(metric) for metric in METRICS if any(metric[0] in one.curves for one in summary.cells)],
+        "cells": [_cell(one) for one in summary.cells],
+        "pairs": [
+            {
+                "panel": one.panel,
+                "first": one.first,
+                "second": one.second,
+                "difference": _triple(one.difference[:3]),
+                "improvement": _triple(one.improvement),
+                "seeds": one.difference.n_seeds,
+            }
+            for one in summary.comparisons
+        ],
+        "scaling": [
+            {
+                "family": line.family,
+                "agent": line.agent,
+                "horizons": [summary.panels[summary.cells[index].panel].horizon for index in line.cells],
+                "mean": [_number(_regret(summary, index)[0]) for index in line.cells],
+                "low": [_number(_regret(summary, index)[1]) for index in line.cells],
+                "high": [_number(_regret(summary, index)[2]) for index in line.cells],
+                "slope": _triple(line.slope),
+            }
+            for line in summary.scaling
+        ],
+    }
+
+
+def _regret(summary: Summary, index: int) -> tuple[float, float, float]:
+    found = summary.cells[index].totals["regret"]
+    return (math.nan, math.nan, math.nan) if found is None else (found.estimate, found.low, found.high)
+
+
+def _cell(one: CellSummary) -> dict[str, Any]:
+    return {
+        "panel": one.panel,
+        "agent": one.agent,
+        "seeds": len(one.seeds),
+        "x": [int(x) for x in one.episodes],
+        "curves": {name: _curve(curve) for name, curve in one.curves.items()},
+        "regret": _triple(one.totals["regret"]),
+        "iqm": _triple(one.totals["iqm"]),
+        "realised": _triple(one.totals["realised_regret"]),
+        "audit": {
+            name: _triple(value) if isinstance(value, tuple) else _number(value) for name, value in one.audit.items()
+        },
+    }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    found: dict[str, Any] = {"mean": _numbers(curve.mean)}
+    for name, one in (("pointwise", curve.pointwise), ("simultaneous", curve.simultaneous)):
+        if one is not None:
+            found[name] = [_numbers(one.low), _numbers(one.high)]
+    return found
+
+
+def _numbers(values: FloatArray) -> list[float | None]:
+    return [_number(float(x)) for x in values]
+
+
+def _triple(values: Any) -> list[float | None] | None:
+    return None if values is None else [_number(x) for x in values]
+
+
+def _number(value: float | None) -> float | None:
+    """Rounded to a few digits; None for what is not finite: JSON has neither NaN nor infinity."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(np.format_float_scientific(value, DIGITS - 1))
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the block it stands in, nor open a comment."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _script_text(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "</script" in text.lower() or "<!--" in text:
+        raise bad("plotly", "its script cannot stand inside a page", cure="install another version of plotly")
+    return text
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _intro(summary: Summary) -> str:
+    runs = summary.runs
+    counts = f"{runs.n_runs} runs, {len(summary.agents)} agents, {len(summary.panels)} environments"
+    more = f", {len(runs.failures)} failed" if runs.failures else ""
+    more += f", {len(runs.damaged)} damaged files left out" if runs.damaged else ""
+    return html.escape(f"{counts}{more}. livarot {version('livarot')}.")
+
+
+def _left_out(summary: Summary) -> str:
+    if not summary.comparisons_left_out:
+        return ""
+    return f"{summary.comparisons_left_out} pairs are left out: too few seeds in common, or too many pairs."
+
+
+def _provenance(summary: Summary) -> str:
+    parts = []
+    for found, count in summary.runs.provenances():
+        rows = "".join(
+            f"<tr><td>{html.escape(str(name))}</td><td>{html.escape(str(value))}</td></tr>"
+            for name, value in found.items()
+        )
+        parts.append(f"<details><summary>{count} runs made by</summary><table>{rows}</table></details>")
+    for experiment in summary.runs.experiments:
+        text = experiment.to_toml()
+        more = "\n# ..." if len(text) > MAX_SPEC else ""
+        body = html.escape(text[:MAX_SPEC] + more)
+        head = html.escape(f"experiment {experiment.name[:200]}, key {experiment.key[:12]}")
+        parts.append(f"<details><summary>{head}</summary><pre>{body}</pre></details>")
+    for key, note in list(summary.runs.failures.items())[:MAX_FAILURES]:
+        last = str(note.get("traceback", "")).strip().splitlines()
+        words = html.escape(f"run {key[:12]} failed: {last[-1][:300] if last else 'no message'}")
+        parts.append(f"<p>{words}</p>")
+    parts += [f"<p>{html.escape(text[:500])}</p>" for text in summary.runs.damaged[:MAX_FAILURES]]
+    return "\n".join(parts)
+
+
+PAGE = (ASSETS / "report.html").read_text(encoding="utf-8")
+
+__all__ = ["data_of", "files", "page", "report"]

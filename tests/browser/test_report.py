@@ -1,0 +1,124 @@
+"""The page of a report in a browser: it draws, its filters work, it asks for nothing, and names run nothing."""
+
+import pytest
+
+from livarot.report.page import page as page_of
+from livarot.report.runs import read_runs
+from livarot.report.summary import summarise
+from tests.stores import HOSTILE, filled_store, hostile_store
+
+pytestmark = pytest.mark.browser
+
+NAMES = "[...document.querySelectorAll('#curves .legendtext')].map(x => x.textContent)"
+LINES = "document.getElementById('curves').data.filter(t => t.meta === 'mean').map(t => [t.name, t.y])"
+
+
+def written(store, path):
+    path.write_text(page_of(summarise(read_runs(store))), encoding="utf-8")
+    return path
+
+
+def show(watched, path):
+    watched.page.goto(path.as_uri())
+    watched.page.wait_for_selector("body[data-ready=yes]")
+    watched.page.wait_for_selector("#curves .legendtext")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return written(filled_store(folder / "store"), folder / "report.html")
+
+
+@pytest.fixture
+def page(watched, path):
+    show(watched, path)
+    yield watched.page
+    assert watched.problems == []
+    assert watched.requests == [path.as_uri()]
+
+
+def test_the_page_draws_everything(page):
+    assert page.evaluate(NAMES) == ["livarot", "uniform"]
+    assert page.locator("#scaling .legendtext").count() == 2
+    assert "slope" in page.locator("#scaling .legendtext").first.text_content()
+    assert page.locator("#pairs .point").count() == 1
+    assert page.locator("#table tbody tr").count() == 6
+    assert page.locator("#audit tbody tr").count() == 3
+    assert page.locator("pre").first.text_content().startswith('name = "two agents"')
+
+
+def test_filters_change_the_curves(page):
+    before = page.evaluate(LINES)
+    page.locator("#agents input").first.uncheck()
+    assert page.evaluate(NAMES) == ["uniform"]
+    page.locator("#none").click()
+    assert page.evaluate(LINES) == []
+    page.locator("#all").click()
+    assert page.evaluate(LINES) == before
+    page.select_option("#environment", index=2)
+    after = page.evaluate(LINES)
+    assert [name for name, _ in after] == ["livarot", "uniform"]
+    assert after[0][1][-1] > 4.0 * before[0][1][-1]  # (16 / 4)^1.5 = 8, with noise
+    page.select_option("#metric", "optimism_gap")
+    assert [name for name, _ in page.evaluate(LINES)] == ["livarot"]
+    page.check("#log")
+    assert page.evaluate("document.getElementById('curves').layout.yaxis.type") == "log"
+
+
+def test_bands_can_be_chosen(page):
+    def fills():
+        return page.evaluate("document.getElementById('curves').data.filter(t => t.fill).map(t => Math.max(...t.y))")
+
+    page.select_option("#metric", "realised_regret")  # in the exact one all seeds differ by a factor: equal bands
+    near = fills()
+    page.select_option("#band", "simultaneous")
+    assert len(near) == 2 and all(wide > narrow for wide, narrow in zip(fills(), near, strict=True))
+    page.select_option("#band", "none")
+    assert fills() == []
+
+
+def test_the_table_sorts_and_filters(page):
+    def column(index):
+        return page.locator(f"#table tbody td:nth-child({index})").all_text_contents()
+
+    page.locator("#table th button", has_text="regret").first.click()
+    rising = [float(text.split()[0]) for text in column(6)]
+    assert rising == sorted(rising) and len(set(rising)) == 6
+    page.locator("#table th button", has_text="regret").first.click()
+    assert [float(text.split()[0]) for text in column(6)] == rising[::-1]
+    page.fill("#filter", "uniform horizon=8")
+    assert column(2) == ["uniform"]
+    page.fill("#filter", "")
+    page.check("#only-panel")
+    assert len(column(2)) == 2
+
+
+def test_hostile_names_run_nothing(watched, tmp_path):
+    path = written(hostile_store(tmp_path / "store"), tmp_path / "report.html")
+    show(watched, path)
+    page = watched.page
+    for index in range(page.locator("#environment option").count()):
+        page.select_option("#environment", index=index)
+        page.locator("#all").click()
+    page.locator("summary").evaluate_all("all => all.forEach(x => x.click())")
+    page.locator("th button").evaluate_all("all => all.forEach(x => x.click())")
+    page.locator("#curves .scatterlayer .lines path").first.hover(force=True)
+    page.wait_for_timeout(200)
+    assert page.evaluate("[window.pwned, document.title.length > 0]") == [None, True]
+    assert watched.problems == []
+    assert watched.requests == [path.as_uri()]
+    told = " ".join(page.locator("#table td").all_text_contents())
+    assert all(name in told for name in HOSTILE[:18])  # the rest has signs that a browser shows in its own way
+
+
+def test_the_policy_stops_scripts_that_are_not_its_own(watched, path, tmp_path):
+    """Were a name to get through, it would still not run: a script put into the file by hand does not."""
+    text = path.read_text(encoding="utf-8")
+    other = tmp_path / "other.html"
+    inserted = "</h1><script>window.pwned=1</script><img src=x onerror='pwned=1'>"
+    other.write_text(text.replace("</h1>", inserted), encoding="utf-8")
+    watched.page.goto(other.as_uri())
+    watched.page.wait_for_selector("body[data-ready=yes]")
+    assert watched.page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in text for text in watched.problems)
