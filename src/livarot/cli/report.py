@@ -13,8 +13,6 @@ from typing import Annotated
 
 import typer
 
-from livarot.errors import bad
-
 PORT = 8501
 STOPPED = (0, 130, -2, -15)  # by Ctrl-C or a signal to end
 
@@ -58,6 +56,7 @@ def command(store: Path, out: Path | None = None) -> None:
 
 def board_command(store: Path, port: int) -> None:
     """Serve the live board of a store until Ctrl-C."""
+    from livarot.errors import bad
     from livarot.experiments.store import Store
 
     if importlib.util.find_spec("streamlit") is None:
