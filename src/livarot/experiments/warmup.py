@@ -69,6 +69,7 @@ def warmup() -> None:
         "constants of the theory": _theory,
         "robust planning": _robust,
         "one decision, and no end": _other_horizons,
+        "stages that repeat": _repeated,
     }
     for number, (name, part) in enumerate(parts.items(), 1):
         begin = time.perf_counter()
@@ -165,6 +166,13 @@ def _other_horizons() -> None:
     for agent in (OFULMLogB(), OFUMNLPP()):
         run(mnl_bandit(3, 3, 2), agent, 3, seed=SEEDS)
     run_infinite(InfiniteMDP.from_mdp(park_two_state()), UCMNLK(discount=0.9), 3, seed=SEEDS)
+
+
+def _repeated() -> None:
+    mdp = river_swim(4, 4, shared_parameter=True)
+    mdp.problem.cache["repeats"] = True  # as if it were large
+    for rule in (JointMaximum(), VarianceBonus()):
+        run(mdp, Livarot(rule=rule), 2, seed=SEEDS)
 
 
 if __name__ == "__main__":
