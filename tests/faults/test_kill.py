@@ -158,7 +158,7 @@ def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
 def test_learning_agents_survive_too(tmp_path):
     """Real agents, real checkpoints: a sweep that is stopped between checkpoints equals an undisturbed one."""
     spec = tmp_path / "experiment.toml"
-    spec.write_text(LEARNING.replace("episodes = 60", "episodes = 400"))
+    spec.write_text(LEARNING.replace("episodes = 60", "episodes = 3000"))
     code, out = finish(start(spec, tmp_path / "calm", "--backend", "sequential"))
     assert code == 0, out
     store = tmp_path / "store"
