@@ -138,6 +138,7 @@ def test_an_exception_is_noted_with_its_traceback(tmp_path):
     assert failure["attempts"] == 1
 
 
+@pytest.mark.slow  # the same
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
     store = tmp_path / "store"
@@ -155,6 +156,7 @@ def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
         assert list((store / "checkpoints").glob("*.safetensors"))  # the work so far is kept
 
 
+@pytest.mark.slow  # depends on when the signal comes: not for a loaded machine
 def test_learning_agents_survive_too(tmp_path):
     """Real agents, real checkpoints: a sweep that is stopped between checkpoints equals an undisturbed one."""
     spec = tmp_path / "experiment.toml"
