@@ -139,3 +139,13 @@ def test_a_row_has_as_many_cells_as_its_table():
         for table in re.findall(r"(?:^\|.*\n)+", DOCS[name], re.MULTILINE):
             widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
             assert len(widths) == 1, table.splitlines()[0]
+
+
+def test_the_how_to_of_gymnasium_prints_what_it_says(capsys):
+    """Every Python block, in one namespace; a text block is what the block before it prints."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", DOCS["gymnasium.md"], re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in blocks] == ["python", "text"] * 6
+    namespace = {}
+    for (_, code), (_, printed) in zip(blocks[::2], blocks[1::2], strict=True):
+        exec(compile(code, "gymnasium.md", "exec"), namespace)  # noqa: S102
+        assert capsys.readouterr().out == printed

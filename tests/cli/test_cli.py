@@ -14,6 +14,7 @@ import livarot
 from livarot import agents, envs
 from livarot.cli import reproduce as cli_reproduce
 from livarot.cli.app import app
+from livarot.cli.progress import progress_shown
 
 runner = CliRunner()
 LIVAROT = [sys.executable, "-m", "livarot"]
@@ -121,7 +122,7 @@ def test_reproduce_from_end_to_end(tmp_path, capsys):
 
 def test_a_bar_on_a_terminal():
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    with cli_reproduce.progress_shown(console) as show:
+    with progress_shown(console, "reproduce") as show:
         show(0, 10)
         show(5, 10)
     assert "running" in console.file.getvalue() and "50 %" in console.file.getvalue()

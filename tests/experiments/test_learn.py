@@ -1,8 +1,6 @@
 """Step by step in Gymnasium environments: the same as `livarot.run` in ours, sound in those of others."""
 
 import importlib
-import re
-from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -11,8 +9,6 @@ import pytest
 import livarot
 from livarot.envs.gym import MNLEnv, StageObservation
 from livarot.experiments.learn import LearnState, Online, learn
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "gymnasium.md"
 
 
 @pytest.fixture(scope="module")
@@ -439,13 +435,3 @@ def test_no_global_randomness():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     learn(Corridor(), livarot.agents.Livarot(), n_episodes=2, **KNOWN)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
-def test_the_how_to_prints_what_it_says(capsys):
-    """Every Python block of docs/gymnasium.md, in one namespace; a text block is what the block before it prints."""
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert [language for language, _ in blocks] == ["python", "text"] * 6
-    namespace = {}
-    for (_, code), (_, printed) in zip(blocks[::2], blocks[1::2], strict=True):
-        exec(compile(code, DOCUMENT.name, "exec"), namespace)  # noqa: S102
-        assert capsys.readouterr().out == printed

@@ -35,7 +35,8 @@ from livarot.report.figures import (
     scaled_figure,
     shown,
 )
-from livarot.report.reproduction import check_folder, rows, table, text, write_files
+from livarot.report.output import check_folder
+from livarot.report.reproduction import rows, table, text, write_files
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ def test_the_command(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "no medical advice" in shown.out
     assert "5 files in" in shown.out
-    assert "sepsis: 4 of 4 plans" in shown.err
+    assert "sepsis: 100 % of 4 plans" in shown.err
     assert (tmp_path / "r" / "sepsis.png").exists()
 
 

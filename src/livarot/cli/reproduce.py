@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from livarot.cli.progress import progress_shown
 from livarot.experiments import reproduce as experiment
 from livarot.report import reproduction as report
+from livarot.report.output import check_folder
 
 
 def command(
@@ -21,9 +20,9 @@ def command(
     if n_seeds is None:
         n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
     horizons = experiment.QUICK_HORIZONS if quick else experiment.HORIZONS
-    report.check_folder(out)
+    check_folder(out)
     aside = Console(stderr=True)
-    with progress_shown(aside) as progress:
+    with progress_shown(aside, "reproduce") as progress:
         result = experiment.reproduce(
             n_seeds=n_seeds, n_episodes=n_episodes, horizons=horizons, workers=workers, progress=progress
         )
@@ -34,42 +33,6 @@ def command(
         console.print(rich_table(title, lines, "±" if "utf" in console.encoding.lower() else "+-"))
     for line in (*report.text(result).splitlines(), "", f"{len(written)} files in {out}"):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-@contextmanager
-def progress_shown(console: Console, name: str = "reproduce") -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, a line for every tenth elsewhere."""
-    if not console.is_terminal:
-        yield _lines(console, name)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("compiling (once)", total=None)
-
-        def show(done: int, total: int) -> None:
-            if done:
-                bar.update(task, description="running", completed=done, total=total)
-
-        yield show
-
-
-def _lines(console: Console, name: str) -> Callable[[int, int], None]:
-    last = -1
-
-    def show(done: int, total: int) -> None:
-        nonlocal last
-        tenth = 10 * done // total
-        if tenth > last:
-            last = tenth
-            what = "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} episodes"
-            console.print(f"{name}: {what}", highlight=False, soft_wrap=True)
-
-    return show
 
 
 def rich_table(title: str, lines: list[list[str]], sign: str) -> Table:

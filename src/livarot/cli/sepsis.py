@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from livarot.cli.progress import progress_shown
 from livarot.experiments import sepsis as experiment
 from livarot.report import sepsis as report
-from livarot.report.reproduction import check_folder
+from livarot.report.output import check_folder
 
 
 def command(
@@ -25,7 +23,7 @@ def command(
         n_patients = experiment.QUICK_PATIENTS if quick else experiment.N_PATIENTS
     check_folder(out)
     aside = Console(stderr=True)
-    with progress_shown(aside) as progress:
+    with progress_shown(aside, "sepsis", "plans") as progress:
         study = experiment.sepsis_study(n_seeds, n_patients, horizon=horizon, workers=workers, progress=progress)
     written = report.write_files(study, out)
     console = Console()
@@ -35,43 +33,6 @@ def command(
     for line in (told.replace("±", "+-") if plain else told).splitlines():
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(f"\n{len(written)} files in {out}", highlight=False, markup=False, soft_wrap=True)
-
-
-@contextmanager
-def progress_shown(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, a line for every tenth elsewhere."""
-    if not console.is_terminal:
-        yield _lines(console)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("loading, and compiling once", total=None)
-
-        def show(done: int, total: int) -> None:
-            if done:
-                bar.update(task, description="planning and treating", completed=done, total=total)
-
-        yield show
-
-
-def _lines(console: Console) -> Callable[[int, int], None]:
-    last = -1
-
-    def show(done: int, total: int) -> None:
-        nonlocal last
-        tenth = 10 * done // total
-        if tenth > last:
-            last = tenth
-            what = "loading, and compiling what is not compiled yet" if done == 0 else f"{done} of {total} plans"
-            console.print(f"sepsis: {what}", highlight=False, soft_wrap=True)
-
-    return show
 
 
 def rich_table(study: experiment.SepsisStudy, sign: str) -> Table:

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from livarot import agents, envs
 from livarot.agents.base import Agent
-from livarot.cli.reproduce import progress_shown
+from livarot.cli.progress import progress_shown
 from livarot.core.problem import MNLMDP
 from livarot.errors import bad, require_positive_int
 from livarot.experiments import variance_study
 from livarot.experiments.run import run
 from livarot.planning.backward import solve
-from livarot.report.reproduction import check_folder
+from livarot.report.output import check_folder
 from livarot.theory.auditing import Audit, audit, shown
 from livarot.theory.facts import sigma_bar_worst
 from livarot.theory.promises import promises

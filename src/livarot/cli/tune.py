@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from livarot import agents, envs
-from livarot.cli.reproduce import progress_shown
+from livarot.cli.progress import progress_shown
 from livarot.cli.theory import parse_settings
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.tune import RESERVED, TuneResult, tune
@@ -35,7 +35,7 @@ def command(
     mdp = envs.make(env, **parse_settings("set", settings))
     candidate = agents.make(agent)
     values = parse_grid(grid)
-    with progress_shown(Console(stderr=True)) as progress:
+    with progress_shown(Console(stderr=True), "tune") as progress:
         found = tune(
             mdp,
             candidate,

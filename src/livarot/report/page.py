@@ -22,10 +22,9 @@ import numpy as np
 
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
-from livarot.report.reproduction import check_folder
+from livarot.report.output import check_folder, write_all
 from livarot.report.runs import read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, summarise
-from livarot.storage import write_atomic
 
 ASSETS = Path(__file__).parent / "assets"
 METRICS = (
@@ -43,17 +42,10 @@ def report(store: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[P
 
     All files are made before the first one is written, and each is written complete or not at all.
     """
-    folder = check_folder(out)
+    check_folder(out)
     runs = read_runs(Path(store))
     require_runs(runs)
-    content = files(summarise(runs))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise bad("out", f"cannot create {str(folder)!r}: {error.strerror or error}") from error
-    for name, data in content.items():
-        write_atomic(folder / name, data)
-    return [folder / name for name in content]
+    return write_all(out, files(summarise(runs)))
 
 
 def files(summary: Summary) -> dict[str, bytes]:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from livarot.errors import bad
 from livarot.experiments.reproduce import (
     CONTENDERS,
     DIM,
@@ -30,37 +29,17 @@ from livarot.experiments.reproduce import (
     Family,
     Reproduction,
 )
-from livarot.storage import write_atomic
+from livarot.report.output import check_folder, write_all
 
 CHECKPOINTS = 20  # rows of the CSV per run
 WIDTH = 78
 LEARNERS = tuple(c for c in CONTENDERS if c is not UNIFORM)
 
 
-def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Can files be written there?  Asked before the work is done; nothing is created."""
-    path = Path(folder)
-    there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise bad("out", f"{str(there)!r} is not a folder", cure="choose another one")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise bad("out", f"no right to write in {str(there)!r}", cure="choose another folder")
-    return path
-
-
 def write_files(result: Reproduction, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all files, each complete or not at all; all are rendered before the first one is written."""
-    path = check_folder(folder)
-    content = files(result)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
-    for name, data in content.items():
-        write_atomic(path / name, data)
-    return [path / name for name in content]
+    check_folder(folder)
+    return write_all(folder, files(result))
 
 
 def files(result: Reproduction) -> dict[str, bytes]:

@@ -12,11 +12,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from livarot.errors import bad
 from livarot.experiments.sepsis import Curve, SepsisStudy
 from livarot.report.figures import STYLE, render
-from livarot.report.reproduction import check_folder
-from livarot.storage import write_atomic
+from livarot.report.output import check_folder, write_all
 
 WIDTH = 78
 BLUE, GREEN, ORANGE, PURPLE, GREY = "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#222222"
@@ -24,7 +22,7 @@ BLUE, GREEN, ORANGE, PURPLE, GREY = "#0072B2", "#009E73", "#D55E00", "#CC79A7", 
 
 def write_files(study: SepsisStudy, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all files, each complete or not at all; all are rendered before the first one is written."""
-    path = check_folder(folder)
+    check_folder(folder)
     drawn = figure(study)
     content = {
         "README.txt": text(study).encode(),
@@ -33,13 +31,7 @@ def write_files(study: SepsisStudy, folder: str | os.PathLike[str]) -> list[Path
         "sepsis.png": render(drawn, "png"),
         "sepsis.pdf": render(drawn, "pdf"),
     }
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
-    for name, data in content.items():
-        write_atomic(path / name, data)
-    return [path / name for name in content]
+    return write_all(folder, content)
 
 
 def table(study: SepsisStudy) -> str:

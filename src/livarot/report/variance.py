@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad
 from livarot.experiments import sigma_curves
 from livarot.experiments.variance_study import (
     CONTENDERS,
@@ -38,8 +37,7 @@ from livarot.experiments.variance_study import (
     mean_and_error,
 )
 from livarot.report.figures import STYLE, render
-from livarot.report.reproduction import check_folder
-from livarot.storage import write_atomic
+from livarot.report.output import check_folder, write_all
 
 WIDTH = 78
 COLOUR = {
@@ -354,12 +352,5 @@ def files(study: Study) -> dict[str, bytes]:
 
 def write_files(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all files, each complete or not at all; all are rendered before the first one is written."""
-    path = check_folder(folder)
-    content = files(study)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
-    for name, data in content.items():
-        write_atomic(path / name, data)
-    return [path / name for name in content]
+    check_folder(folder)
+    return write_all(folder, files(study))

@@ -1,0 +1,35 @@
+"""Folders of results: asked for before the work, written when all of it is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from livarot.errors import bad
+from livarot.storage import write_atomic
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Can files be written there?  Asked before the work is done; nothing is created."""
+    path = Path(folder)
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise bad("out", f"{str(there)!r} is not a folder", cure="choose another one")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise bad("out", f"no right to write in {str(there)!r}", cure="choose another folder")
+    return path
+
+
+def write_all(folder: str | os.PathLike[str], content: Mapping[str, bytes]) -> list[Path]:
+    """Write files by name, each complete or not at all; returns their paths."""
+    path = check_folder(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
+    for name, data in content.items():
+        write_atomic(path / name, data)
+    return [path / name for name in content]
