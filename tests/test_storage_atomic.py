@@ -11,8 +11,9 @@ import time
 
 import pytest
 
+from livarot import storage
 from livarot.errors import LivarotError
-from livarot.storage import load_tensors, write_atomic
+from livarot.storage import load_tensors, write_atomic, write_together
 
 
 def test_writing_replaces_and_leaves_nothing_else(tmp_path):
@@ -45,6 +46,47 @@ def test_the_file_is_synced_before_the_rename_and_the_folder_after(tmp_path, mon
     monkeypatch.setattr(os, "replace", watched_replace)
     write_atomic(tmp_path / "x", b"12345")
     assert calls == ["file", "rename", "folder"]
+
+
+def test_files_written_together(tmp_path, monkeypatch):
+    """All are on disk before the first gets its name; each folder is synced once; never more open than allowed."""
+    calls, opened = [], []
+    fsync, replace = os.fsync, os.replace
+
+    def watched_fsync(descriptor):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        opened.append(len([name for name in os.listdir(tmp_path) if name.endswith(".tmp")]))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", lambda source, target: (calls.append("rename"), replace(source, target)))
+    monkeypatch.setattr(storage, "MAX_TOGETHER", 3)
+    contents = {tmp_path / f"{i}": bytes([i]) * i for i in range(5)}
+    write_together(contents)
+    assert calls == ["file"] * 3 + ["rename"] * 3 + ["folder"] + ["file"] * 2 + ["rename"] * 2 + ["folder"]
+    assert max(opened) == 3
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == contents
+    write_together({})
+
+
+@pytest.mark.parametrize("failing", ["fsync", "open", "posix_fadvise"])
+@pytest.mark.parametrize("at", range(4))
+def test_one_of_several_fails_before_any_is_renamed(tmp_path, monkeypatch, failing, at):
+    old = {tmp_path / f"{i}": b"old" for i in range(4)}
+    for path, data in old.items():
+        path.write_bytes(data)
+    call, count = getattr(os, failing), iter(range(100))
+
+    def fail(*args):
+        if next(count) == at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return call(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, fail)
+        with pytest.raises(LivarotError, match=f"cannot write {at} bytes to .*{at}': No space left on device"):
+            write_together({path: b"x" * i for i, path in enumerate(old)})
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace", "fdopen"])

@@ -31,8 +31,9 @@ import secrets
 import stat
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +43,20 @@ from safetensors.numpy import save as _encode
 
 from livarot.errors import bad
 
-__all__ = ["MAX_FILE_BYTES", "MAX_HEAD_BYTES", "SCHEMA", "load_tensors", "save_tensors", "write_atomic"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_HEAD_BYTES",
+    "SCHEMA",
+    "load_tensors",
+    "save_tensors",
+    "write_atomic",
+    "write_together",
+]
 
 SCHEMA = 1
 MAX_FILE_BYTES = 4 * 2**30
 MAX_HEAD_BYTES = 10**6
+MAX_TOGETHER = 128  # files open at once
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -59,25 +69,51 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 def write_atomic(path: PathLike, data: bytes) -> None:
     """Put `data` into the file `path`, replacing what is there: all or nothing, and durably."""
-    target = _as_path(path)
-    temporary = target.parent / f".livarot-{secrets.token_hex(8)}.tmp"
+    write_together({_as_path(path): data})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write files, each of them all or nothing.
+
+    The disk is asked for them when all are written, and once per folder for their names: a file system that keeps a
+    journal then has most of the work to do once, not once per file.  No file is renamed before every one is on disk.
+    """
+    names = iter(contents)
+    while batch := list(islice(names, MAX_TOGETHER)):
+        _write_batch({target: contents[target] for target in batch})
+
+
+def _write_batch(contents: Mapping[Path, bytes]) -> None:
+    temporaries = {target: target.parent / f".livarot-{secrets.token_hex(8)}.tmp" for target in contents}
+    target = Path()
     try:
-        descriptor = os.open(temporary, _CREATE, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
+        with contextlib.ExitStack() as undo:
+            opened: dict[Path, BinaryIO] = {}
+            for target, data in contents.items():
+                descriptor = os.open(temporaries[target], _CREATE, 0o666)
+                undo.callback(_remove, temporaries[target])
+                opened[target] = undo.enter_context(os.fdopen(descriptor, "wb"))
+                opened[target].write(data)
+                opened[target].flush()
+                if hasattr(os, "posix_fadvise"):  # begin to write now: the disk places all files in one go
+                    os.posix_fadvise(opened[target].fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            for target, file in opened.items():  # noqa: B007 (named if it fails)
                 os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        _sync_folder(target.parent)
+                file.close()
+            for target, temporary in temporaries.items():
+                os.replace(temporary, target)
+            undo.pop_all()
+        for folder in sorted({target.parent for target in contents}):
+            _sync_folder(folder)
     except OSError as error:
-        problem = f"cannot write {len(data)} bytes to {str(target)!r}: {error.strerror or error}"
+        problem = f"cannot write {len(contents.get(target, b''))} bytes to {str(target)!r}: {error.strerror or error}"
         cure = None if target.parent.is_dir() else "create its folder first"
         raise bad("path", problem, cure=cure) from error
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def save_tensors(path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]) -> None:

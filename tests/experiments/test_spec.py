@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livarot import LivarotError, agents, envs
-from livarot.experiments.keys import Cell, canonical
+from livarot.experiments.keys import Cell, canonical, digest
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment, SeedRange, json_schema, variants
 
 TEXT = """
@@ -103,6 +103,9 @@ def test_every_registered_name_has_a_content_and_comes_back():
         mdp = cell.model()
         again = Cell.from_content(json.loads(canonical(cell.content())))
         assert again.key == cell.key
+        for seed in (0, 7, 2**63 - 1):
+            assert cell.run(seed).text == canonical(cell.content(seed))
+            assert cell.run(seed).key == digest(cell.content(seed))
         if name != "oracle":
             assert again.learner(mdp) == agents.make(name)
     for name in envs.registry:

@@ -48,6 +48,24 @@ class Slow(Uniform):
         return super().plan(problem, state, rng)
 
 
-for one, summary in ((Poison, "brings its worker down"), (Slow, "takes its time")):
+@dataclass(frozen=True)
+class Threads(Uniform):
+    """The uniform policy, which refuses to work where linear algebra may use several threads."""
+
+    name: ClassVar[str] = "test-threads"
+
+    def plan(self, problem: Any, state: Any, rng: Any) -> Any:
+        import scipy.linalg  # noqa: F401 (has a library of its own)
+        import threadpoolctl
+
+        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} == {1}
+        return super().plan(problem, state, rng)
+
+
+for one, summary in (
+    (Poison, "brings its worker down"),
+    (Slow, "takes its time"),
+    (Threads, "counts threads"),
+):
     if one.name not in agents.registry:
         agents.registry.register(one.name, one, summary)

@@ -10,7 +10,7 @@ import pytest
 
 from livarot.experiments import housekeeping
 from livarot.experiments.store import Store
-from tests.faults.tools import ROOT, SLOW, finish, hashes, start, wait_for
+from tests.faults.tools import ROOT, SLOW, finish, hashes, poison, start, wait_for
 
 
 def share(tmp_path, drivers, text, runs):
@@ -37,6 +37,16 @@ def test_three_drivers_share_the_work(tmp_path):
     spec = tmp_path / "experiment.toml"
     assert finish(start(spec, tmp_path / "calm", "--backend", "sequential"))[0] == 0
     assert hashes(shared) == hashes(tmp_path / "calm")
+
+
+@pytest.mark.parametrize("backend", [["--backend", "sequential"], ["--workers", "2"]])
+def test_linear_algebra_has_one_thread(tmp_path, monkeypatch, backend):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    spec = tmp_path / "experiment.toml"
+    spec.write_text(poison("").replace("test-poison", "test-threads").replace('victim = 3, how = ""', ""))
+    code, out = finish(start(spec, tmp_path / "store", *backend))
+    assert code == 0, out
 
 
 @pytest.mark.slow

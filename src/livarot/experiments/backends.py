@@ -79,15 +79,16 @@ class Loky(Engine):
 
     def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
         flight = 1 if alone or self.workers == 1 else 2 * self.workers
-        parallel = joblib.Parallel(
-            n_jobs=max(2, self.workers),  # with 1 joblib would run the task in this process
-            backend="loky",
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch=flight,
-            initializer=begin_worker,
-            initargs=(os.getpid(), str(self._faults)),
-        )
+        # one thread for linear algebra: the tasks are parallel already, and bits depend on the number of threads
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = joblib.Parallel(
+                n_jobs=max(2, self.workers),  # with 1 joblib would run the task in this process
+                return_as="generator_unordered",
+                batch_size=1,
+                pre_dispatch=flight,
+                initializer=begin_worker,
+                initargs=(os.getpid(), str(self._faults)),
+            )
         yield from _outcomes(parallel, tasks)
 
     def abandon(self, pids: list[int]) -> None:

@@ -128,7 +128,7 @@ def merge(target: Store, sources: Sequence[Store]) -> int:
                 continue
             source.read(key)
             write_atomic(target.run_path(key), source.run_path(key).read_bytes())
-            target.clear_failure(key)
+            target.clear_failures([key])
             copied += 1
         for experiment in source.specs():
             target.add_spec(experiment)

@@ -115,6 +115,10 @@ class Cell:
     def key(self) -> str:
         return digest(self.content())
 
+    @cached_property
+    def text(self) -> str:
+        return canonical(self.content())  # "seed" sorts last: the text of every run of the cell begins like this
+
     def run(self, seed: int) -> Run:
         return Run(self, seed)
 
@@ -138,7 +142,12 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        return digest(self.cell.content(self.seed))
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """What the key is the hash of: `canonical` of the content."""
+        return f'{self.cell.text[:-1]},"seed":{self.seed}}}'
 
 
 def canonical(value: Any) -> str:

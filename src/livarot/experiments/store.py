@@ -49,7 +49,7 @@ from livarot.experiments.keys import Cell, Run, canonical
 from livarot.experiments.records import Damaged, Record, decode, encode, summary_of
 from livarot.experiments.result import COLUMNS, RunResult
 from livarot.experiments.spec import Experiment
-from livarot.storage import write_atomic
+from livarot.storage import write_atomic, write_together
 from livarot.theory.facts import facts_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ _RUN_FILE = re.compile(r"[0-9a-f]{64}\.parquet")
 MARKER = "livarot-store.json"
 STORE_SCHEMA = 1
 READERS = 2  # verifying is mostly work, not waiting
-WRITERS = 8  # waiting for the disk is shared: this many files are forced to it at once
 
 
 class Entry(NamedTuple):
@@ -147,10 +146,19 @@ class Store:
 
     def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
         """Write one run, all or nothing; writing it again changes nothing."""
-        data = encode(run, columns, bits)
-        path = self.run_path(run.key)
-        write_atomic(path, data)
-        return Entry(summary_of(columns), len(data), path.stat().st_mtime_ns, hashlib.sha256(data).hexdigest())
+        return self.put_all([(run, columns, bits)])[0]
+
+    def put_all(self, runs: Iterable[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32]]]) -> list[Entry]:
+        """Write runs, each all or nothing; the disk is asked for all of them together."""
+        made: dict[Path, tuple[bytes, dict[str, Any]]] = {}
+        for run, columns, bits in runs:
+            summary = summary_of(columns)
+            made[self.run_path(run.key)] = encode(run, columns, bits, summary), summary
+        write_together({path: data for path, (data, _) in made.items()})
+        return [
+            Entry(summary, len(data), path.stat().st_mtime_ns, hashlib.sha256(data).hexdigest())
+            for path, (data, summary) in made.items()
+        ]
 
     def fail(self, run: Run, *, attempts: int, traceback: str) -> None:
         """Note that a run did not succeed."""
@@ -162,8 +170,10 @@ class Store:
         }
         write_atomic(self.path / "failed" / f"{run.key}.json", canonical(note).encode())
 
-    def clear_failure(self, key: str) -> None:
-        (self.path / "failed" / f"{key}.json").unlink(missing_ok=True)
+    def clear_failures(self, keys: Iterable[str]) -> None:
+        """These runs succeeded after all."""
+        for name in {f"{key}.json" for key in keys} & set(os.listdir(self.path / "failed")):
+            (self.path / "failed" / name).unlink(missing_ok=True)
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Notes of failed runs by key: content, attempts, traceback."""

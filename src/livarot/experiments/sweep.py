@@ -271,8 +271,7 @@ class _Sweep:
         task = self.tasks[outcome.number]
         if outcome.verdict == "done":
             self.store.note((task.cell.run(seed), entry) for seed, entry in outcome.entries.items())
-            for key in task.keys:
-                self.store.clear_failure(key)
+            self.store.clear_failures(task.keys)
             self.report.done += len(task.seeds)
             self.report.episodes += task.cell.episodes * len(task.seeds)
         self._release(task.keys)

@@ -16,9 +16,8 @@ import signal
 import threading
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from livarot.experiments import checkpoint
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.loop import Replicas
 from livarot.experiments.records import split_seeds
-from livarot.experiments.store import WRITERS, Entry, Store
+from livarot.experiments.store import Entry, Store
 
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
 STOP = "stop"
@@ -48,7 +47,7 @@ class Task:
     checkpoint_episodes: int | None = None
     imports: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def keys(self) -> list[str]:
         return [self.cell.run(seed).key for seed in self.seeds]
 
@@ -156,11 +155,7 @@ def _write(task: Task, replicas: Replicas, begin: float) -> dict[int, Entry]:
     store = Store(task.store)
     runs = [task.cell.run(seed) for seed in task.seeds]
 
-    def put(index: int) -> Entry:
-        return store.put(runs[index], *split_seeds(found, index))
-
-    with ThreadPoolExecutor(min(WRITERS, len(runs))) as pool:
-        entries = list(pool.map(put, range(len(runs))))
+    entries = store.put_all((run, *split_seeds(found, index)) for index, run in enumerate(runs))
     seconds = (time.perf_counter() - begin) / len(runs)
     now = time.time()
     return {run.seed: entry._replace(seconds=seconds, finished=now) for run, entry in zip(runs, entries, strict=True)}
@@ -186,9 +181,8 @@ def readable_traceback() -> str:
 
 
 def begin_worker(driver: int, faults: str) -> None:
-    """In each worker process: one BLAS thread, no Ctrl-C of its own, a note of crashes, and the end with the driver."""
+    """In each worker process: no Ctrl-C of its own, a note of crashes, and the end with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    limit_threads()
     with contextlib.suppress(OSError):
         faulthandler.enable((Path(faults) / f"{os.getpid()}.fault").open("w"))
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from livarot.errors import bad
-from livarot.storage import write_atomic
+from livarot.storage import write_together
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
@@ -30,6 +30,5 @@ def write_all(folder: str | os.PathLike[str], content: Mapping[str, bytes]) -> l
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
-    for name, data in content.items():
-        write_atomic(path / name, data)
+    write_together({path / name: data for name, data in content.items()})
     return [path / name for name in content]

@@ -41,7 +41,6 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from livarot.core.jit import jit
 from livarot.core.ragged import FloatArray, Graph, IntArray
@@ -162,6 +161,8 @@ def _reduced(graph: Graph, pair: int) -> Pair:
     m, at = int(graph.col_count[pair]), int(graph.feat_start[pair])
     features = graph.feat[at : at + n * m].reshape(n, m)
     centred = features - features.mean(axis=0)
+    from scipy.spatial.distance import pdist  # a fifth of a second to import, and all agents import this module
+
     left, size, _ = np.linalg.svd(centred, full_matrices=False)
     rank = int((size > 1e-14 * max(float(size[0]), 1e-300)).sum())
     reduced = np.ascontiguousarray(left[:, :rank] * size[:rank])
