@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
+import time
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 import livarot
 from livarot import LivarotError
 from livarot.experiments import housekeeping
+from livarot.experiments.index import DriverLock
 from livarot.experiments.keys import Cell
 from livarot.experiments.records import Damaged, decode, encode, provenance, read_head, split_seeds
 from livarot.experiments.result import COLUMNS
@@ -315,6 +317,22 @@ def test_gc_removes_what_nobody_needs(store):
     store.add_spec(EXPERIMENT.model_copy(update={"seeds": 3}))
     assert housekeeping.collect(store, unplanned=True).files == 8
     assert len(store.stored()) == 12
+
+
+def test_what_a_killed_sweep_left_is_removed_by_the_next_one(store):
+    left = [store.path / name / ".livarot-0123456789abcdef.tmp" for name in ("runs", "checkpoints", "specs", ".")]
+    for path in left:
+        path.write_bytes(b"half")
+    young = store.path / "runs" / ".livarot-fedcba9876543210.tmp"  # of a driver that has just begun
+    young.write_bytes(b"half")
+    os.utime(young, (time.time() + 60, time.time() + 60))
+    other = DriverLock(store.path / "drivers")
+    sweep(EXPERIMENT, store.path, backend="sequential")
+    assert all(path.exists() for path in left)  # somebody is at work: perhaps they are theirs
+    other.release()
+    sweep(EXPERIMENT, store.path, backend="sequential")
+    assert not any(path.exists() for path in left)
+    assert young.exists()
 
 
 def test_what_is_no_store_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Starting, killing and comparing sweeps."""
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -74,7 +75,8 @@ def finish(process: subprocess.Popen, timeout: float = 120) -> tuple[int, str]:
 
 
 def kill_group(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:
-    os.killpg(process.pid, number)
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+        os.killpg(process.pid, number)
     process.communicate()
 
 

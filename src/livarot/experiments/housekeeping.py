@@ -61,8 +61,12 @@ def living_drivers(store: Store) -> list[str]:
     return [path.stem for path in (store.path / "drivers").glob("*.lock") if lock_is_held(path)]
 
 
-def tidy(store: Store) -> None:
-    """Remove what dead drivers left: locks, markers and, if nobody is at work, temporary files."""
+def tidy(store: Store, driver: str | None = None) -> None:
+    """Remove what dead drivers left: locks, markers and, if nobody else is at work, temporary files.
+
+    ``driver`` is the token of the driver that asks.  Another one may begin at this moment: what it writes is younger
+    than the lock of the one that asks, and stays.
+    """
     living = set(living_drivers(store))
     for path in (store.path / "drivers").glob("*.lock"):
         if path.stem not in living and not lock_is_held(path):
@@ -70,10 +74,21 @@ def tidy(store: Store) -> None:
     for folder in (store.path / "running").iterdir():
         if folder.name not in living and not (store.path / "drivers" / f"{folder.name}.lock").exists():
             remove_folder(folder)
-    if not living:
-        for name in ("runs", "failed", "checkpoints", "specs", "."):
-            for path in (store.path / name).glob(".livarot-*.tmp"):
-                path.unlink(missing_ok=True)
+    if living <= {driver}:
+        since = None if driver is None else (store.path / "drivers" / f"{driver}.lock").stat().st_mtime_ns
+        for path in temporary_files(store):
+            with contextlib.suppress(FileNotFoundError):
+                if since is None or path.stat().st_mtime_ns < since:
+                    path.unlink()
+
+
+def temporary_files(store: Store) -> list[Path]:
+    """Files that were being written when their writer died, or are being written."""
+    return [
+        path
+        for name in ("runs", "failed", "checkpoints", "specs", ".")
+        for path in (store.path / name).glob(".livarot-*.tmp")
+    ]
 
 
 def remove_folder(folder: Path) -> None:
@@ -218,9 +233,7 @@ def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> 
         raise bad("store", f"a sweep is running in {str(store.path)!r}", cure="wait for it or stop it")
     done = store.sync().done
     wanted = {run.key for experiment in store.specs() for run in experiment.runs()}
-    paths = [*(store.path / "corrupt").iterdir()]
-    for name in ("runs", "failed", "checkpoints", "specs", "."):
-        paths += (store.path / name).glob(".livarot-*.tmp")
+    paths = [*(store.path / "corrupt").iterdir(), *temporary_files(store)]
     unfinished = {run.cell.key[:32] for experiment in store.specs() for run in experiment.runs() if run.key not in done}
     paths += [p for p in (store.path / "checkpoints").glob("*.safetensors") if p.name[:32] not in unfinished]
     if unplanned:

@@ -171,7 +171,7 @@ class _Sweep:
 
     # ---------------------------------------------------------------- the whole
     def run(self, backend: str, workers: int, address: str | None) -> Report:
-        housekeeping.tidy(self.store)
+        housekeeping.tidy(self.store, self.lock.token)
         self.folder.mkdir(parents=True, exist_ok=True)
         present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
         self.report.before = len(present)

@@ -119,8 +119,9 @@ def _replicas(task: Task) -> Replicas:
 
 
 def _advance(task: Task, replicas: Replicas, folder: Path) -> None:
-    """All episodes, with a beat about twice a second and a checkpoint now and then."""
+    """All episodes, with a beat twice a second (or as often as checkpoints are wished for)."""
     last = {"beat": time.monotonic(), "saved": time.monotonic()}
+    beat = min(BEAT, task.checkpoint_seconds)
     storable = True
 
     def save() -> None:
@@ -137,7 +138,7 @@ def _advance(task: Task, replicas: Replicas, folder: Path) -> None:
         unfinished = replicas.episode < replicas.n_episodes
         if every and replicas.episode % every == 0 and unfinished:
             save()
-        if now - last["beat"] < BEAT:
+        if now - last["beat"] < beat:
             return
         last["beat"] = now
         if unfinished and (task.marker.parent / STOP).exists():
