@@ -13,6 +13,7 @@ import signal
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -137,25 +138,42 @@ class Dask(Engine):
 
 
 class Ray(Engine):
-    """A Ray cluster through joblib; where Ray is installed."""
+    """A Ray cluster through joblib: the one that RAY_ADDRESS names, or one of this machine's processes.
+
+    Ray's engine gives back lists only, so tasks go out in rounds of a few per worker.
+    """
+
+    ROUND = 4  # tasks per worker
 
     def __init__(self, workers: int) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
         try:
+            import ray  # type: ignore[import-not-found, unused-ignore]
             from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
             raise bad("backend", "Ray is not installed", cure="pip install ray, or use --backend dask") from error
         register_ray()
-        self.workers = workers
+        self._ray: Any = ray
+        local = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": workers, "include_dashboard": False}
+        try:
+            ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR", **local)
+        except (ConnectionError, ValueError) as error:
+            raise bad("backend", f"no Ray cluster at RAY_ADDRESS ({_said(error)})") from error
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", workers)))
 
     def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
-        with joblib.parallel_config(backend="ray"):
-            parallel = joblib.Parallel(
-                n_jobs=max(2, self.workers),
-                return_as="generator_unordered",
-                batch_size=1,
-                pre_dispatch=1 if alone else 2 * self.workers,
-            )
-            yield from _outcomes(parallel, tasks)
+        waiting = iter(tasks)
+        while some := list(islice(waiting, 1 if alone else self.ROUND * self.workers)):
+            with joblib.parallel_config(backend="ray"):
+                parallel = joblib.Parallel(n_jobs=max(2, self.workers), batch_size=1)
+                yield from _outcomes(parallel, some)
+
+    def abandon(self, pids: list[int]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._ray.shutdown()
 
 
 def _outcomes(parallel: joblib.Parallel, tasks: Iterable[Task]) -> Iterator[Outcome]:
