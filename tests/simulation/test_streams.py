@@ -62,3 +62,19 @@ def test_the_global_generator_is_left_alone():
     environment_uniforms(0, 0, 10, 3)
     AgentRandom([1], 0).uniform((3,))
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_whatever_was_drawn_before_an_episode_begins_at_its_own_place():
+    """Odd draws leave half-used buffers behind; none of it reaches the next episode."""
+    rng = AgentRandom([3, 11])
+    for episode in (0, 5, 1, 5, 2**40):
+        rng.start(episode)
+        for generator, seed in zip(rng.generators, (3, 11), strict=True):
+            fresh = stream(seed, "agent", episode << 64)
+            for draw in (
+                lambda g: g.random(3),
+                lambda g: g.integers(7, size=3, dtype=np.int32),
+                lambda g: g.standard_gamma(0.3, 5),
+                lambda g: g.standard_normal(1),
+            ):
+                assert draw(generator).tobytes() == draw(fresh).tobytes()

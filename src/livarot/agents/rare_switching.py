@@ -124,10 +124,13 @@ class RareSwitching:
         kept = kept._replace(counts=counts, episode=episode)
         growth = _growth(problem, inner, counts)
         due = self._due(inner, growth, kept)
+        same = _with_room(inner, _inner(state), kept.inner, replicas)
+        if same is None:  # a state of another form, after a burn-in: all begin anew
+            due[:] = True
+        elif not due.all():
+            kept = kept._replace(inner=same)
         if due.any():
             packed = _packed(inner, replicas)
-            if packed.shape != kept.inner.shape:  # a state of another form, after a burn-in: all begin anew
-                due[:] = True
             kept = kept._replace(
                 inner=packed if due.all() else np.where(due[:, None], packed, kept.inner),
                 since=np.where(due, episode, kept.since),
@@ -188,40 +191,59 @@ def _leaves(state: Any) -> list[Any]:
     return [leaf for part in state for leaf in (_leaves(part) if isinstance(part, tuple) else [part])]
 
 
-def _per_replica(leaf: Any, replicas: int) -> bool:
-    return np.ndim(leaf) > 0 and len(leaf) == replicas
-
-
 def _packed(state: Any, replicas: int) -> FloatArray:
-    """Every number of a state that may differ between replicas or in time, (R, numbers); integers below 2^53."""
+    """Every number of a state, (R, numbers), those that replicas share repeated; integers below 2^53."""
     parts = [np.zeros((replicas, 0))]
-    for leaf in _leaves(state):
-        if _per_replica(leaf, replicas):
-            parts.append(np.reshape(leaf, (replicas, -1)).astype(np.float64))
-        elif np.ndim(leaf) == 0:
-            parts.append(np.full((replicas, 1), leaf, dtype=np.float64))
+    for leaf in map(np.asarray, _leaves(state)):
+        if leaf.size:
+            whole = np.broadcast_to(leaf, (replicas, *leaf.shape[1:]))
+            parts.append(whole.reshape(replicas, -1).astype(np.float64))
     return np.concatenate(parts, axis=1)
 
 
 def _unpacked(pattern: Any, packed: FloatArray, replicas: int) -> Any:
-    """The state of the replicas in ``packed``; ``pattern`` is one of all replicas and gives what ``packed`` lacks."""
+    """The state of the replicas in ``packed``; ``pattern`` is one of ``replicas`` replicas and gives the form."""
     at = 0
 
     def leaf_of(leaf: Any) -> Any:
         nonlocal at
-        if _per_replica(leaf, replicas):
-            size = math.prod(np.shape(leaf)[1:])
-            at += size
-            return packed[:, at - size : at].reshape(len(packed), *np.shape(leaf)[1:]).astype(leaf.dtype)
-        if np.ndim(leaf) == 0:
-            at += 1
-            return type(leaf)(packed[0, at - 1])
-        return leaf
+        shape = np.shape(leaf)
+        if np.size(leaf) == 0:
+            return leaf[: len(packed)] if shape[0] == replicas else leaf
+        size = math.prod(shape[1:])
+        at += size
+        part = packed[:, at - size : at]
+        if not shape:
+            return type(leaf)(part[0, 0])
+        own = part if len(leaf) == replicas else part[:1]
+        return own.reshape(len(own), *shape[1:]).astype(leaf.dtype)
 
     def part_of(part: Any) -> Any:
         return type(part)(*map(part_of, part)) if isinstance(part, tuple) else leaf_of(part)
 
     return part_of(pattern)
+
+
+def _with_room(new: Any, old: Any, packed: FloatArray, replicas: int) -> FloatArray | None:
+    """``packed``, made from states of the form of ``old``, as if they had had the room that ``new`` has.
+
+    Room is added behind what is there (:func:`livarot.estimation.history.record`) as soon as *one* replica needs it: it
+    must not matter to the others.  None if the forms differ in another way.
+    """
+    forms = [[np.shape(leaf) for leaf in _leaves(state)] for state in (new, old)]
+    if forms[0] == forms[1]:
+        return packed
+    parts, at = [], 0
+    for wide, narrow in zip(*forms, strict=True):
+        more = [(0, w - n) for w, n in zip(wide, narrow, strict=True)]
+        if any(extra < 0 for _, extra in more) or (0 in narrow and wide != narrow) or wide[:1] != narrow[:1]:
+            return None
+        size = math.prod(narrow[1:]) if 0 not in narrow else 0
+        if size:
+            part = packed[:, at : at + size].reshape(replicas, *narrow[1:])
+            parts.append(np.pad(part, [(0, 0), *more[1:]]).reshape(replicas, -1))
+        at += size
+    return np.concatenate(parts, axis=1)
 
 
 def _merged(plan: Plan | None, part: Plan, chosen: NDArray[np.intp], replicas: int) -> Plan:

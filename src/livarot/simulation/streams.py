@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,19 +50,23 @@ class AgentRandom:
 
     def __init__(self, seeds: Sequence[int], episode: int = 0) -> None:
         self._seeds = seeds
+        self._generators: list[np.random.Generator] | None = None
         self.start(episode)
 
     def start(self, episode: int) -> None:
         """Go to the beginning of an episode's numbers."""
         self._episode = episode
-        self._generators: list[np.random.Generator] | None = None
+        self._ready = False
 
     @property
     def generators(self) -> list[np.random.Generator]:
         """One generator per replica."""
         if self._generators is None:
-            # 2^64 counter steps per episode: episodes never overlap
-            self._generators = [stream(seed, "agent", self._episode << 64) for seed in self._seeds]
+            self._generators = [stream(seed, "agent") for seed in self._seeds]
+        if not self._ready:
+            for generator in self._generators:
+                _go_to(generator, self._episode)
+            self._ready = True
         return self._generators
 
     def normal(self, shape: tuple[int, ...] = ()) -> FloatArray:
@@ -71,3 +76,14 @@ class AgentRandom:
     def uniform(self, shape: tuple[int, ...] = ()) -> FloatArray:
         """Uniform numbers in [0, 1), (R, *shape)."""
         return np.stack([g.random(shape) for g in self.generators])
+
+
+def _go_to(generator: np.random.Generator, episode: int) -> None:
+    """Set the counter to 2^64 times the episode, so that episodes never overlap.
+
+    The same as ``stream(seed, purpose, episode << 64)``, without mixing seed and purpose into a key once more, which
+    takes six times as long.
+    """
+    fresh: Any = dict(generator.bit_generator.state)
+    fresh["state"] = {"counter": np.array([0, episode, 0, 0], dtype=np.uint64), "key": fresh["state"]["key"]}
+    generator.bit_generator.state = fresh | {"buffer_pos": DRAWS_PER_COUNT, "has_uint32": 0, "uinteger": 0}
