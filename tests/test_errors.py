@@ -112,6 +112,27 @@ def test_arrays_of_anything_else_are_refused(wrong):
         require_finite("x", wrong)
 
 
+def test_a_masked_entry_is_no_number():
+    array = np.ma.array(np.zeros((2, 3)), mask=[[0, 0, 0], [0, 1, 1]])
+    for given in (array, list(array), tuple(array)):
+        with pytest.raises(
+            LivarotError, match=r"^regret: masked \(2 in all, first at index \(1, 1\)\); .*compressed"
+        ) as caught:
+            require_finite("regret", given)
+        assert (caught.value.index, caught.value.count) == ((1, 1), 2)
+    with pytest.raises(LivarotError, match="masked"):
+        require_finite("regret", np.ma.masked)
+
+
+def test_a_masked_array_without_masked_entries_is_a_plain_one():
+    for mask in (False, [False, False]):
+        found = require_finite("regret", np.ma.array([1.0, 2.0], mask=mask))
+        assert type(found) is np.ndarray
+        assert found.tolist() == [1.0, 2.0]
+    with pytest.raises(LivarotError, match="NaN"):
+        require_finite("regret", np.ma.array([1.0, np.nan]))
+
+
 def test_a_number_too_large_for_float64_is_infinite():
     if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
         pytest.skip("long doubles are doubles here")

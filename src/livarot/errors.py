@@ -96,7 +96,8 @@ def bad(
 def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
     """`array` as float64 (not copied if it is float64 already), refused unless all of it is finite.
 
-    Integers are taken; booleans, complex numbers, text, objects and ragged lists are not.
+    Integers are taken; booleans, complex numbers, text, objects and ragged lists are not.  Nor are masked entries,
+    since the number under a mask is no data; a masked array without any is a plain one.
 
     >>> require_finite("reward", [0, 1])
     array([0., 1.])
@@ -106,19 +107,32 @@ def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
     livarot.errors.LivarotError: reward: NaN or infinite (2 in all, first at index 1)
     """
     try:
-        values = np.asarray(array)
+        masked, values = _mask(array), np.asarray(array)
     except (TypeError, ValueError, OverflowError) as error:
         raise bad(argument, f"not an array of numbers ({error})") from error
+    if masked.any():
+        cure = "there is no data under a mask: leave such entries out, for example with .compressed()"
+        raise bad(argument, "masked", index=_first(masked), count=int(masked.sum()), cure=cure)
     if values.dtype.kind not in "fiu":
         raise bad(argument, f"must hold real numbers, got dtype {values.dtype}", cure="convert it to float64")
     with np.errstate(over="ignore"):  # what does not fit into float64 becomes infinite and is reported below
         numbers = values.astype(np.float64, copy=False)
     finite = np.isfinite(numbers)
     if not finite.all():
-        wrong = ~finite
-        first = np.unravel_index(int(wrong.argmax()), wrong.shape)
-        raise bad(argument, "NaN or infinite", index=first if wrong.ndim else None, count=int(wrong.sum()))
+        raise bad(argument, "NaN or infinite", index=_first(~finite), count=int((~finite).sum()))
     return numbers
+
+
+def _mask(array: Any) -> NDArray[np.bool_]:
+    """The mask of an array, or of a list of arrays, from whose rows ``np.asarray`` would take it off."""
+    rows = array if isinstance(array, list | tuple) else (array,)
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        return np.asarray(np.ma.getmaskarray(np.ma.asarray(array)))
+    return np.zeros((), dtype=np.bool_)
+
+
+def _first(wrong: NDArray[np.bool_]) -> tuple[SupportsIndex, ...] | None:
+    return np.unravel_index(int(wrong.argmax()), wrong.shape) if wrong.ndim else None
 
 
 def require_positive_int(argument: str, value: Any, minimum: int = 1) -> int:
