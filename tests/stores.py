@@ -52,7 +52,7 @@ def columns_of(rng: np.random.Generator, episodes: int, regret: float, *, covere
 
 def fill(store: Store, cell: Cell, scale: float, n_seeds: int) -> None:
     covered = cell.agent == "livarot"
-    horizon = cell.environment_settings["horizon"]
+    horizon = cell.environment_settings.get("horizon", 1)
     for seed in range(n_seeds):
         rng = np.random.Generator(np.random.Philox(seed + 1000 * horizon))
         columns = columns_of(rng, cell.episodes, scale * horizon**1.5 * rng.lognormal(0.0, 0.2), covered=covered)
@@ -74,6 +74,16 @@ def filled_store(path: Path, n_seeds: int = N_SEEDS) -> Path:
         store.add_spec(experiment)
         for cell in experiment.cells():
             fill(store, cell, 0.2 if cell.agent == "livarot" else 1.0, n_seeds)
+    return path
+
+
+def store_of(path: Path, experiment: Experiment, scale: float | dict[str, float] = 1.0) -> Path:
+    """Invented runs of an experiment; ``scale`` multiplies the regret, for all agents or by their names."""
+    with Store(path, create=True) as store:
+        store.add_spec(experiment)
+        for cell in experiment.cells():
+            own = scale.get(cell.agent, 1.0) if isinstance(scale, dict) else scale
+            fill(store, cell, own, len(experiment.seed_list()))
     return path
 
 

@@ -70,7 +70,7 @@ def test_an_unknown_keyword_gets_the_closest(things):
         LivarotError, match=r"'riverswim' takes no 'color'; did you mean 'colour'\? It takes: size, colour"
     ):
         things.make("riverswim", color="blue")
-    with pytest.raises(LivarotError, match="'riverswim' takes no 'zzzzz'; It takes"):
+    with pytest.raises(LivarotError, match="'riverswim' takes no 'zzzzz'; it takes"):
         things.make("riverswim", zzzzz=1)
 
 

@@ -105,4 +105,5 @@ class Registry(Generic[T]):
     def _refuse(self, problem: str, wrong: object, known: Sequence[str], label: str) -> NoReturn:
         close = difflib.get_close_matches(str(wrong)[:100], known, n=3, cutoff=0.6)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-        raise bad(self.noun, problem, cure=f"{hint}{label}: {', '.join(known) or 'nothing'}")
+        tail = label if close else label[0].lower() + label[1:]
+        raise bad(self.noun, problem, cure=f"{hint}{tail}: {', '.join(known) or 'nothing'}")

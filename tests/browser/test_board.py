@@ -12,9 +12,12 @@ import time
 import pytest
 
 from livarot.board import arguments
+from livarot.board.app import heading, in_legend
 from livarot.errors import LivarotError
+from livarot.experiments.spec import Experiment
 from livarot.experiments.store import Store
-from tests.stores import filled_store, hostile_store
+from livarot.report.runs import Runs
+from tests.stores import fill, filled_store, hostile_store
 
 pytest.importorskip("streamlit")
 
@@ -29,23 +32,32 @@ def free_port() -> int:
 def served(store, folder):
     """The board of a store; its address."""
     port = free_port()
-    command = [sys.executable, "-m", "livarot.board", str(store), str(port)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=os.environ | {"HOME": str(folder)})
+    process = started(["-m", "livarot.board", str(store), str(port)], port, folder)
     try:
-        deadline = time.monotonic() + 60.0
-        while True:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            with contextlib.suppress(OSError), contextlib.closing(connection):
-                connection.request("GET", "/_stcore/health")
-                if connection.getresponse().status == 200:
-                    break
-            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.2)
         yield port
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
+
+
+def started(words, port, folder):
+    """A process of Python that serves the board, once it answers."""
+    with (folder / "log").open("wb") as log:
+        command = [sys.executable, "-P", *words]
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=os.environ | {"HOME": str(folder)})
+    deadline = time.monotonic() + 60.0
+    while not answers(port):
+        assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+        time.sleep(0.2)
+    return process
+
+
+def answers(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    with contextlib.suppress(OSError), contextlib.closing(connection):
+        connection.request("GET", "/_stcore/health")
+        return connection.getresponse().status == 200
+    return False
 
 
 def state_of(store):
@@ -60,6 +72,7 @@ def test_the_board_in_this_process(tmp_path):
     before = state_of(store)
     app = AppTest.from_string(f"from livarot.board.app import main\nmain({str(store)!r})", default_timeout=60).run()
     assert not app.exception
+    assert app.title[0].value == "two agents"
     frame = app.dataframe[-1].value
     assert list(frame["runs"]) == [8] * 6 and list(frame["planned"]) == [8] * 6
     assert len(app.multiselect(key="agents 0").value) == 2
@@ -76,6 +89,93 @@ def test_an_empty_store_and_hostile_names_are_shown(tmp_path):
         app = AppTest.from_string(f"from livarot.board.app import main\nmain({str(store)!r})", default_timeout=60).run()
         assert not app.exception
         assert len(app.error) == errors
+
+
+def test_failed_runs_are_shown_with_their_reason(tmp_path):
+    """Also while nothing is stored, and whatever their notes look like."""
+    from streamlit.testing.v1 import AppTest
+
+    experiment = Experiment(
+        name="*two* <b>agents</b>",
+        environments=[{"name": "hard-chain", "settings": {"horizon": [3, 4], "gap": 0.1}}],
+        agents=[{"name": "uniform", "label": "chance"}],
+        episodes=5,
+        seeds=2,
+    )
+    with Store(tmp_path / "store", create=True) as store:
+        store.add_spec(experiment)
+        raised, died = (cell.run(1) for cell in experiment.cells())
+        store.fail(raised, attempts=1, traceback="Traceback (most recent call last):\n  File x\nValueError: no luck\n")
+        store.fail(
+            died, attempts=3, traceback="the worker died 3 times; killed\nFatal Python error: Segmentation fault"
+        )
+    path = str(tmp_path / "store")
+    app = AppTest.from_string(f"from livarot.board.app import main\nmain({path!r})", default_timeout=60).run()
+    assert not app.exception
+    assert app.title[0].value == r"\*two\* \<b\>agents\<\/b\>"
+    shown = {row["reason"]: row for row in app.dataframe[0].value.to_dict("records")}
+    assert shown.keys() == {"ValueError: no luck", "the worker died 3 times; killed"}
+    assert shown["ValueError: no luck"] == {
+        "reason": "ValueError: no luck",
+        "seed": 1,
+        "attempts": 1,
+        "run": "hard-chain(horizon=3, gap=0.1) chance T=5",
+    }
+    assert len(app.info) == 1
+
+
+def test_headings_and_names_are_whole(tmp_path):
+    def runs(*names):
+        spec = {"environments": [{"name": "hard-chain"}], "agents": [{"name": "uniform"}], "episodes": 5, "seeds": 1}
+        return Runs({}, {}, [], {}, [Experiment(name=name, **spec) for name in names])
+
+    assert heading(runs(), "results/first") == "first"
+    assert heading(runs("a", "b", "a"), "x") == "a, b"
+    assert heading(runs("a", "b", "c", "d", "e"), "x") == "a, b, c and 2 more"
+    long = ", ".join(f"setting_{number}=0.05" for number in range(12))
+    assert in_legend(f"livarot ({long})").replace("<br>", " ") == f"livarot ({long})"
+    assert max(map(len, in_legend(f"livarot ({long})").split("<br>"))) <= 60
+    assert in_legend("a<br>b") == "a&lt;br&gt;b"
+
+
+def test_long_names_can_be_told_apart_in_the_table(tmp_path):
+    from streamlit.testing.v1 import AppTest
+
+    text = "the joint maximum over the ellipsoid and a radius that is scaled down by hand"
+    experiment = Experiment(
+        environments=[{"name": "hard-chain", "label": text, "settings": {"horizon": [3, 4], "gap": 0.1}}],
+        agents=[{"name": "uniform", "label": f"{text}, one"}, {"name": "livarot", "label": f"{text}, other"}],
+        episodes=20,
+        seeds=2,
+    )
+    with Store(tmp_path / "store", create=True) as store:
+        store.add_spec(experiment)
+        for cell in experiment.cells():
+            fill(store, cell, 1.0, 2)
+    path = str(tmp_path / "store")
+    app = AppTest.from_string(f"from livarot.board.app import main\nmain({path!r})", default_timeout=60).run()
+    assert not app.exception
+    frame = app.dataframe[-1].value
+    assert len(set(frame["environment"])) == len(set(frame["agent"])) == 2
+    assert max(map(len, [*frame["environment"], *frame["agent"]])) <= 55
+    assert app.multiselect(key="agents 0").options == [f"{text}, one", f"{text}, other"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_the_server_ends_with_the_command_and_imports_nothing_from_here(tmp_path, number):
+    store = filled_store(tmp_path / "store", n_seeds=1)
+    for name in ("click", "streamlit", "tornado", "livarot"):
+        (tmp_path / f"{name}.py").write_text("open('executed', 'w').close()")
+    port = free_port()
+    process = started(["-m", "livarot", "board", str(store), "--port", str(port)], port, tmp_path)
+    process.send_signal(number)
+    assert process.wait(20) == (-number if number == signal.SIGKILL else 128 + number)
+    deadline = time.monotonic() + 20.0
+    while answers(port) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not answers(port)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_the_server_is_told_to_stay_on_this_machine():

@@ -1,11 +1,15 @@
 """The page of a report in a browser: it draws, its filters work, it asks for nothing, and names run nothing."""
 
+import numpy as np
 import pytest
 
+from livarot.experiments.keys import Cell
+from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.experiments.store import Store
 from livarot.report.page import page as page_of
 from livarot.report.runs import read_runs
 from livarot.report.summary import summarise
-from tests.stores import HOSTILE, filled_store, hostile_store
+from tests.stores import HORIZONS, HOSTILE, columns_of, filled_store, hostile_store, store_of
 
 pytestmark = pytest.mark.browser
 
@@ -18,10 +22,11 @@ def written(store, path):
     return path
 
 
-def show(watched, path):
+def show(watched, path, *, legend=True):
     watched.page.goto(path.as_uri())
     watched.page.wait_for_selector("body[data-ready=yes]")
-    watched.page.wait_for_selector("#curves .legendtext")
+    if legend:
+        watched.page.wait_for_selector("#curves .legendtext")
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +67,70 @@ def test_filters_change_the_curves(page):
     assert after[0][1][-1] > 4.0 * before[0][1][-1]  # (16 / 4)^1.5 = 8, with noise
     page.select_option("#metric", "optimism_gap")
     assert [name for name, _ in page.evaluate(LINES)] == ["livarot"]
+
+
+def test_logarithmic_axes_are_for_what_cannot_be_negative(page):
+    axis = "document.getElementById('curves').layout.yaxis.type"
     page.check("#log")
-    assert page.evaluate("document.getElementById('curves').layout.yaxis.type") == "log"
+    assert page.evaluate(axis) == "log" and page.locator("#log-note").is_hidden()
+    lowest = page.evaluate("Math.min(...document.getElementById('curves').data.flatMap(t => t.y))")
+    assert lowest > 0.0
+    for metric in ("realised_regret", "optimism_gap"):
+        page.select_option("#metric", metric)
+        assert page.evaluate(axis) == "linear"
+        assert page.locator("#log").is_disabled() and page.locator("#log-note").is_visible()
+    page.select_option("#metric", "regret")
+    assert page.evaluate(axis) == "log"
+
+
+def test_what_is_missing_is_told_as_it_is(page):
+    page.locator("#none").click()
+    assert page.locator("#no-curves").text_content() == "No agent is ticked."
+    assert page.locator("#no-scaling").text_content() == "No agent is ticked."
+    assert page.locator("#no-pairs").text_content() == "Tick two agents or more to compare them."
+    assert page.locator("#curves").is_hidden() and page.locator("#pairs").is_hidden()
+    page.locator("#agents input").first.check()
+    assert page.locator("#curves").is_visible() and page.locator("#no-curves").is_hidden()
+    assert page.locator("#no-pairs").text_content() == "Tick two agents or more to compare them."
+    page.locator("#all").click()
+    assert page.locator("#pairs").is_visible() and page.locator("#no-pairs").is_hidden()
+
+
+def test_sorting_knows_numbers_and_headings_stand_over_them(page):
+    page.locator("#table th button", has_text="environment").click()
+    found = page.locator("#table tbody td:nth-child(1)").all_text_contents()
+    assert found == [f"hard-chain (horizon={h})" for h in HORIZONS for _ in range(2)]
+    align = "getComputedStyle(document.querySelectorAll('#table th')[5]).textAlign"
+    assert page.evaluate(align) == page.evaluate(align.replace("#table th", "#table td")) == "right"
+
+
+def test_a_narrow_screen_has_no_horizontal_overflow_and_print_has_all_rows(watched, tmp_path):
+    path = written(hostile_store(tmp_path / "store"), tmp_path / "report.html")
+    watched.page.set_viewport_size({"width": 420, "height": 900})
+    show(watched, path)
+    watched.page.locator("summary").evaluate_all("all => all.forEach(x => x.click())")
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 420
+    cut = "[...document.querySelectorAll('.scroll')].filter(x => x.scrollHeight > x.clientHeight + 1).length"
+    assert watched.page.evaluate(cut) > 0
+    watched.page.emulate_media(media="print")
+    assert watched.page.evaluate(cut) == 0
+
+
+def test_a_broken_promise_is_red_and_one_episode_is_a_marker(watched, tmp_path):
+    cell = Cell.of("hard-chain", {"horizon": 4}, "livarot", {}, 1, "theory")
+    with Store(tmp_path / "store", create=True) as store:
+        for seed in range(10):
+            columns = columns_of(np.random.Generator(np.random.Philox(seed)), 1, 1.0 + seed, covered=True)
+            columns["covered"][:] = float(seed > 7)
+            store.put(cell.run(seed), columns, np.ones((1, 1), dtype=np.int32))
+    show(watched, written(tmp_path / "store", tmp_path / "report.html"), legend=False)
+    page = watched.page
+    assert page.locator("#audit tr.bad").count() == 1
+    assert page.locator("#audit tbody td").nth(5).text_content() == "95.0 %"
+    assert page.evaluate("document.getElementById('curves').data.map(t => t.mode)") == ["markers"]
+    assert page.locator("#no-pairs").text_content() == "There is one agent only here."
+    assert "1 agent, 1 environment" in page.locator("p.note").first.text_content()
+    assert watched.problems == []
 
 
 def test_bands_can_be_chosen(page):
@@ -110,6 +177,21 @@ def test_hostile_names_run_nothing(watched, tmp_path):
     assert watched.requests == [path.as_uri()]
     told = " ".join(page.locator("#table td").all_text_contents())
     assert all(name in told for name in HOSTILE[:18])  # the rest has signs that a browser shows in its own way
+
+
+def test_names_with_dollars_are_no_mathematics(watched, tmp_path):
+    experiment = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [4, 5]}, label="$a_b$ & $c$")],
+        agents=[AgentSpec(name="uniform", label="$x^2$ <b>")],
+        episodes=5,
+        seeds=1,
+    )
+    said = []
+    watched.page.on("console", lambda message: said.append(message.text))
+    show(watched, written(store_of(tmp_path / "store", experiment), tmp_path / "report.html"), legend=False)
+    assert watched.page.locator("#scaling .gtitle").text_content() == "$a_b$ & $c$, T = 5"
+    assert watched.page.locator("#scaling .legendtext").all_text_contents() == ["$x^2$ <b>"]
+    assert said == []
 
 
 def test_the_policy_stops_scripts_that_are_not_its_own(watched, path, tmp_path):

@@ -1,6 +1,8 @@
 """The commands ``report`` and ``board``."""
 
 import importlib.util
+import os
+import signal
 import subprocess
 
 import pytest
@@ -26,6 +28,15 @@ def test_a_report_goes_into_the_store_unless_told_otherwise(app, tmp_path):
     assert str(store / "report" / "report.html") in done.output.replace("\n", "")
 
 
+def test_a_damaged_run_is_named(app, tmp_path):
+    store = filled_store(tmp_path / "store", n_seeds=2)
+    path = min((store / "runs").iterdir())
+    path.write_bytes(path.read_bytes()[:-100])
+    done = CliRunner().invoke(app, ["report", str(store)])
+    assert done.exit_code == 0
+    assert f"{path.name}' is damaged" in done.output
+
+
 def test_what_is_no_store_is_refused_in_one_line(app, tmp_path):
     for line in (["report", str(tmp_path)], ["board", str(tmp_path)]):
         done = CliRunner().invoke(app, line)
@@ -34,11 +45,22 @@ def test_what_is_no_store_is_refused_in_one_line(app, tmp_path):
 
 def test_the_board_is_started_as_a_process_of_its_own(monkeypatch, tmp_path):
     store, seen = filled_store(tmp_path / "store", n_seeds=1), []
-    monkeypatch.setattr(
-        subprocess, "run", lambda line, check: seen.append(line) or subprocess.CompletedProcess(line, len(seen) - 1)
-    )
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+
+    class Started:
+        def __init__(self, line):
+            seen.append(line)
+            self.code = len(seen) - 1
+
+        def wait(self):
+            return self.code
+
+        poll = wait
+
+    monkeypatch.setattr(subprocess, "Popen", Started)
     commands.board_command(store, 8600)
-    assert seen[0][1:3] == ["-m", "livarot.board"] and seen[0][-1] == "8600"
+    assert seen[0][1:4] == ["-P", "-m", "livarot.board"] and seen[0][-2:] == ["8600", str(os.getpid())]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     with pytest.raises(LivarotError, match="port 8600 in use"):
         commands.board_command(store, 8600)
     with pytest.raises(LivarotError, match="port"):

@@ -62,20 +62,50 @@ def test_every_agent_resumes_bit_for_bit(name, tmp_path):
         assert same(second.found(), whole.found())
 
 
-def test_a_checkpoint_serves_some_of_its_seeds(tmp_path):
-    for name in ("livarot", "uniform"):
-        cell = cell_of(name)
-        whole, first = replicas_of(cell, SEEDS), replicas_of(cell, SEEDS)
-        whole.advance(16)
-        first.advance(9)
+# agents whose states change their form on the way, and settings with which burn-in sets bind
+BINDING = {
+    "n_explore": 6,
+    "kappa": 10.0,
+    "step_size": 300.0,
+    "reg": 0.01,
+    "failure_level": 0.9,
+    "intersect_ball": False,
+}
+HARDER = [
+    ("hard-chain", {"horizon": 3, "gap": 0.1}, "livarot", BINDING),
+    ("hard-chain", {"horizon": 3, "gap": 0.1}, "livarot", {"n_explore": 4, "start_at_mle": True}),
+    ("hard-chain", {"horizon": 3, "gap": 0.1}, "rare-switching", {"agent": {"name": "livarot", "n_explore": 4}}),
+    ("hard-chain", {"horizon": 3, "gap": 0.1}, "rare-switching", {"agent": {"name": "uniform"}}),
+    ("park-two-state", {"horizon": 5}, "rare-switching", {"agent": {"name": "ucrl-mnl-ll"}, "factor": 1.2}),
+    ("park-two-state", {"horizon": 5}, "rare-switching", {"agent": {"name": "ucrl-mnl"}, "factor": 1.2}),
+]
+CELLS = [cell_of(name) for name in agents.registry] + [Cell.of(*parts, 40) for parts in HARDER]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.agent)
+def test_a_checkpoint_serves_some_of_its_seeds(cell, tmp_path):
+    whole, first = replicas_of(cell, SEEDS), replicas_of(cell, SEEDS)
+    whole.advance(cell.episodes)
+    for done in (3, 9, cell.episodes - 5):
+        first.advance(done)
         checkpoint.save(tmp_path, cell, first)
         for seeds, rows in (([8], [2]), ([8, 3], [2, 0]), ([5], [1])):
             part = replicas_of(cell, seeds)
-            assert checkpoint.restore(tmp_path, cell, part) == 9
-            part.advance(16)
+            assert checkpoint.restore(tmp_path, cell, part) == done
+            part.advance(cell.episodes)
             assert same(part.found(), whole.found(), rows)
-        other = replicas_of(cell, [3, 4])
-        assert checkpoint.restore(tmp_path, cell, other) == 0
+    assert checkpoint.restore(tmp_path, cell, replicas_of(cell, [3, 4])) == 0
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.agent)
+def test_seeds_do_not_see_their_neighbours(cell):
+    many = list(range(12))
+    whole = replicas_of(cell, many)
+    whole.advance(cell.episodes)
+    for part in ([0], [1, 7, 11], many[5:]):
+        alone = replicas_of(cell, part)
+        alone.advance(cell.episodes)
+        assert same(alone.found(), whole.found(), part)
 
 
 def test_another_cell_or_other_sources_do_not_count(tmp_path, monkeypatch):
@@ -84,6 +114,8 @@ def test_another_cell_or_other_sources_do_not_count(tmp_path, monkeypatch):
     first.advance(4)
     checkpoint.save(tmp_path, cell, first)
     assert checkpoint.restore(tmp_path, cell_of("uniform", 17), replicas_of(cell_of("uniform", 17), SEEDS)) == 0
+    assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS), "a module of the user's") == 0
+    assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS)) == 4
     monkeypatch.setattr(checkpoint, "provenance", lambda: {"source": "another"})
     assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS)) == 0
 

@@ -4,13 +4,24 @@ import contextlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livarot import LivarotError, agents, envs
 from livarot.experiments.keys import Cell, canonical, digest
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment, SeedRange, json_schema, variants
+from livarot.experiments.records import MAX_BYTES
+from livarot.experiments.spec import (
+    MAX_EPISODES,
+    MAX_SEED,
+    AgentSpec,
+    EnvironmentSpec,
+    Experiment,
+    SeedRange,
+    json_schema,
+    variants,
+)
 
 TEXT = """
 name = "comparison"
@@ -149,7 +160,8 @@ BASE = 'episodes = 10\nseeds = 2\n[[environments]]\nname = "hard-chain"\n[[agent
         (BASE.replace("episodes = 10", "episodes = []"), "empty"),
         (BASE.replace("seeds = 2", "seeds = [-1]"), "seeds"),
         (BASE.replace("seeds = 2", "seeds = 1000001"), "seeds"),
-        (BASE.replace("seeds = 2", "seeds = {count = 2, start = 1}"), "start"),
+        (BASE.replace("seeds = 2", "seeds = {count = 2, start = 1}"), "unknown key 'start'; known: first, count"),
+        (BASE.replace("seeds = 2", "seeds = 2\nzzz = 1"), "unknown key 'zzz'; known: name, environments, agents"),
         ("episodes = 10\nseeds = 2\nagents = []\nenvironments = []", "environments"),
         ("episodes = 10", "environments"),
         ("", "environments"),
@@ -211,6 +223,83 @@ def test_a_file_cannot_name_code(name, kind):
     with pytest.raises(LivarotError):
         Experiment(**spec).runs()
     assert set(sys.modules) == before
+
+
+PARTS = {"environments": [{"name": "hard-chain"}], "agents": [{"name": "uniform"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[-1]", "element 1 of the list is -1; a seed is a whole number from 0 to 2^63 - 1"),
+        ("[4, 99999999999999999999]", "element 2 of the list is 99999999999999999999; a seed is a whole number"),
+        ("[0, 'a']", "element 2 of the list is 'a'"),
+        ("[true]", "element 1 of the list is True"),
+        ("[]", "the list is empty; write a number of seeds"),
+        ("{first = 3}", "count is missing; write { first = 3, count = 20 }"),
+        ("{first = 3, count = 0}", "count is 0; it is a whole number from 1 to 1000000"),
+        ("{first = -1, count = 2}", "first is -1; a seed is a whole number"),
+        ("{first = 9223372036854775806, count = 4}", "the last of them would be 9223372036854775809"),
+        ("0", "0 is no number of seeds; write one from 1 to 1000000"),
+        ("true", "True is neither number, list nor table"),
+        ("'3'", "'3' is neither number, list nor table"),
+        ("1.0", "1.0 is neither number, list nor table"),
+    ],
+)
+def test_seeds_are_refused_in_words(text, says):
+    with pytest.raises(LivarotError) as caught:
+        Experiment.from_toml(BASE.replace("seeds = 2", f"seeds = {text}"))
+    assert str(caught.value).startswith(f"seeds: {says}")
+
+
+def test_seeds_of_python_and_numpy():
+    def seeds(given):
+        return Experiment(episodes=np.int64(5), seeds=given, **PARTS).seed_list()
+
+    assert seeds(range(3)) == seeds(np.int64(3)) == seeds(np.arange(3)) == seeds((0, 1, 2)) == [0, 1, 2]
+    assert seeds(range(7, 1, -2)) == [7, 5, 3]
+    assert seeds([np.uint8(4), 4, 2]) == [4, 2]
+    assert seeds(SeedRange(first=np.int64(2), count=2)) == seeds({"first": 2, "count": np.int64(2)}) == [2, 3]
+    assert seeds({"first": MAX_SEED - 3, "count": 4})[-1] == MAX_SEED
+    assert all(type(seed) is int for seed in seeds(np.arange(3)))
+    experiment = Experiment(episodes=[np.int64(5)], seeds=np.arange(3), **PARTS)
+    assert Experiment.from_toml(experiment.to_toml()).key == experiment.key
+    for wrong in ([], (), range(0), np.array([]), np.array(3.0), np.array([[1]]), range(0, 10**9, 2), None):
+        with pytest.raises(LivarotError, match="seeds"):
+            seeds(wrong)
+    with pytest.raises(ValueError, match="last seed"):
+        SeedRange(first=MAX_SEED, count=2)
+
+
+def test_a_run_fits_into_a_file():
+    assert MAX_EPISODES * 64 <= MAX_BYTES < (MAX_EPISODES + 1) * 64
+    assert Experiment(episodes=MAX_EPISODES, seeds=1, **PARTS).episodes == MAX_EPISODES
+    for count, says in (
+        (MAX_EPISODES + 1, f"episodes: got {MAX_EPISODES + 1}, more than a file can hold; at most {MAX_EPISODES}"),
+        (
+            [10, 10**9],
+            f"episodes: element 2 of the list is 1000000000, more than a file can hold; at most {MAX_EPISODES}",
+        ),
+    ):
+        with pytest.raises(LivarotError) as caught:
+            Experiment(episodes=count, seeds=1, **PARTS)
+        assert str(caught.value) == says
+
+
+def test_minus_zero_is_zero():
+    spec = AgentSpec(name="livarot", settings={"beta_scale": [0.0, -0.0]})
+    parts = PARTS | {"agents": [spec], "environments": [{"name": "hard-chain", "settings": {"gap": [0.1, 0.1]}}]}
+    experiment = Experiment(episodes=5, seeds=1, **parts)
+    assert len(experiment.cells()) == 1
+    assert canonical(experiment.cells()[0].agent_settings["beta_scale"]) == "0.0"
+
+
+def test_what_was_written_stays_with_its_cell():
+    experiment = Experiment.from_toml(TEXT)
+    found = experiment.combinations()
+    assert [one.cell.key for one in found] == [cell.key for cell in experiment.cells()]
+    assert found[0].world.name == "hard-chain" and found[0].given == {"horizon": 3, "gap": 0.1}
+    assert found[0].learner.preset == "paper" and found[0].wished["beta_scale"] == 0.01
 
 
 def test_too_many_runs_are_refused_before_they_are_listed():

@@ -4,7 +4,6 @@ import os
 import random
 import shutil
 import sqlite3
-import time
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,37 +12,12 @@ import pytest
 import livarot
 from livarot import LivarotError
 from livarot.experiments import housekeeping
-from livarot.experiments.index import DriverLock
 from livarot.experiments.keys import Cell
 from livarot.experiments.records import Damaged, decode, encode, provenance, read_head, split_seeds
 from livarot.experiments.result import COLUMNS
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.experiments.sweep import sweep
-
-EXPERIMENT = Experiment(
-    name="small",
-    environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [3, 4], "gap": 0.1})],
-    agents=[AgentSpec(name="livarot"), AgentSpec(name="uniform")],
-    episodes=30,
-    seeds=5,
-)
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory):
-    """A store with twenty runs, not to be changed."""
-    path = tmp_path_factory.mktemp("filled") / "store"
-    report = sweep(EXPERIMENT, path, backend="sequential")
-    assert (report.done, report.before, report.complete) == (20, 0, True)
-    return path
-
-
-@pytest.fixture
-def store(filled, tmp_path):
-    shutil.copytree(filled, tmp_path / "store")
-    with Store(tmp_path / "store") as opened:
-        yield opened
+from tests.experiments.conftest import EXPERIMENT
 
 
 def numbers(store):
@@ -288,11 +262,11 @@ def test_merge_takes_what_is_missing_and_refuses_contradictions(filled, tmp_path
             housekeeping.merge(whole, [Store(parts[0].path)])
 
 
-@pytest.mark.parametrize("name", ["all.parquet", "all.csv"])
+@pytest.mark.parametrize("name", ["all.parquet", "all.CSV"])
 def test_export(store, tmp_path, name):
     import pandas as pd
 
-    assert housekeeping.export(store, tmp_path / name) == 600
+    assert housekeeping.export(store, tmp_path / name) == (600, [])
     table = pd.read_parquet(tmp_path / name) if name.endswith("parquet") else pd.read_csv(tmp_path / name)
     assert len(table) == 600
     one = table[(table.agent == "livarot") & (table.seed == 1) & table.environment_settings.str.contains('"horizon":4')]
@@ -319,29 +293,21 @@ def test_gc_removes_what_nobody_needs(store):
     assert len(store.stored()) == 12
 
 
-def test_what_a_killed_sweep_left_is_removed_by_the_next_one(store):
-    left = [store.path / name / ".livarot-0123456789abcdef.tmp" for name in ("runs", "checkpoints", "specs", ".")]
-    for path in left:
-        path.write_bytes(b"half")
-    young = store.path / "runs" / ".livarot-fedcba9876543210.tmp"  # of a driver that has just begun
-    young.write_bytes(b"half")
-    os.utime(young, (time.time() + 60, time.time() + 60))
-    other = DriverLock(store.path / "drivers")
-    sweep(EXPERIMENT, store.path, backend="sequential")
-    assert all(path.exists() for path in left)  # somebody is at work: perhaps they are theirs
-    other.release()
-    sweep(EXPERIMENT, store.path, backend="sequential")
-    assert not any(path.exists() for path in left)
-    assert young.exists()
-
-
 def test_what_is_no_store_is_refused(tmp_path):
     with pytest.raises(LivarotError, match="is no store"):
         Store(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(LivarotError, match="cannot make"):
         Store(tmp_path / "file" / "store", create=True)
-    Store(tmp_path, create=True).close()
-    (tmp_path / "livarot-store.json").write_text('{"schema": 99}')
+    with pytest.raises(LivarotError, match=r"is no store and not empty \('file' is there\)"):
+        Store(tmp_path, create=True)
+    with pytest.raises(LivarotError, match="is empty"):
+        Store("", create=True)
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "runs").mkdir()  # somebody died while creating it
+    (store / ".hidden").write_text("x")
+    Store(store, create=True).close()
+    (store / "livarot-store.json").write_text('{"schema": 99}')
     with pytest.raises(LivarotError, match="upgrade"):
-        Store(tmp_path)
+        Store(store)

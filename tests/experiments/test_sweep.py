@@ -8,6 +8,7 @@ import pytest
 
 from livarot import LivarotError
 from livarot.experiments import sweep as module
+from livarot.experiments.backends import Engine, WorkersDied
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.experiments.sweep import blocks, plan, sweep
@@ -143,8 +144,11 @@ def test_environments_are_tried_before_any_work(tmp_path):
     )
     with pytest.raises(LivarotError, match="gap"):
         sweep(wrong, tmp_path, backend="sequential")
-    assert files(tmp_path) == {}
-    assert not list((tmp_path / "drivers").iterdir())
+    assert not list(tmp_path.iterdir())  # not even the folders of a store
+    bandit = experiment(agents=("uniform", "ofu-mnl-pp"))
+    with pytest.raises(LivarotError, match=r"agent 'ofu-mnl-pp' in environment 'hard-chain': .* defined for one"):
+        sweep(bandit, tmp_path, backend="sequential")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -170,3 +174,68 @@ def test_ray_that_is_not_there_is_said(tmp_path):
     except ImportError:
         with pytest.raises(LivarotError, match="Ray is not installed"):
             sweep(experiment(), tmp_path, backend="ray")
+
+
+def test_agents_that_call_exit_fail_and_nothing_else(tmp_path, monkeypatch):
+    from livarot.agents import Uniform
+
+    plan = Uniform.plan
+
+    def leave(self, problem, state, rng):
+        if 2 in rng._seeds:
+            raise SystemExit(4)
+        return plan(self, problem, state, rng)
+
+    monkeypatch.setattr(Uniform, "plan", leave)
+    report = sweep(experiment(agents=["uniform"], horizons=[3]), tmp_path, backend="sequential")
+    assert (report.done, len(report.failed)) == (3, 1)
+    assert "SystemExit: 4" in next(iter(report.failed.values()))
+
+
+class NeverBegins(Engine):
+    """Workers that die before they take a task."""
+
+    workers = 2
+
+    def run(self, tasks, *, alone=False):
+        list(tasks)
+        raise WorkersDied("no Python here")
+        yield
+
+
+def test_workers_that_never_begin_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "engine", lambda *_: NeverBegins())
+    with pytest.raises(LivarotError, match=r"workers die before they begin \(no Python here\); see livarot doctor"):
+        sweep(experiment(), tmp_path)
+    assert files(tmp_path) == {}
+    monkeypatch.undo()
+    assert sweep(experiment(), tmp_path, backend="sequential").complete
+
+
+def test_zero_has_one_sign(tmp_path):
+    signs = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 3, "gap": 0.1})],
+        agents=[
+            AgentSpec(name="certainty-equivalent"),
+            AgentSpec(name="livarot", settings={"beta_scale": [0.0, -0.0]}),
+        ],
+        episodes=5,
+        seeds=2,
+    )
+    assert len(signs.cells()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds"),
+        ({"backend": "slurm"}, "no 'slurm'; choose one of"),
+        ({"address": "tcp://x"}, "takes none"),
+    ],
+)
+def test_nonsense_is_refused_even_if_nothing_is_left_to_do(tmp_path, options, says):
+    small = experiment(agents=["uniform"], horizons=[3], seeds=1)
+    assert sweep(small, tmp_path, backend="sequential").complete
+    with pytest.raises(LivarotError, match=says):
+        sweep(small, tmp_path, **options)

@@ -163,6 +163,22 @@ def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
         assert list((store / "checkpoints").glob("*.safetensors"))  # the work so far is kept
 
 
+@pytest.mark.slow
+def test_ctrl_c_with_dask_is_quiet(spec, tmp_path):
+    """The local workers of Dask are in the process group too, and do not take the signal for theirs."""
+    pytest.importorskip("distributed")
+    store = tmp_path / "store"
+    spec.write_text(SLOW.replace("episodes = 40", "episodes = 100000"))
+    process = start(spec, store, "--backend", "dask", "--workers", "2", "--group", "4")
+    assert wait_for(lambda: any('"episodes": 0,' not in text for text in marks(store)))
+    os.killpg(process.pid, signal.SIGINT)
+    code, out = finish(process, 20)
+    assert code == 128 + signal.SIGINT, out
+    assert "Traceback" not in out
+    assert "resume with the same command" in out
+    assert list((store / "checkpoints").glob("*.safetensors"))
+
+
 def test_learning_agents_survive_too(tmp_path):
     """Real agents, real checkpoints: a sweep that is killed between checkpoints equals an undisturbed one."""
     spec = tmp_path / "experiment.toml"

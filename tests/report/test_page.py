@@ -15,12 +15,12 @@ from livarot.experiments.keys import Cell
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.statistics import mean_interval
 from livarot.experiments.store import Store
-from livarot.report.curves import safe
-from livarot.report.latex import escape, table
-from livarot.report.page import data_of, files, page, report
+from livarot.report.curves import COLOURS
+from livarot.report.latex import table
+from livarot.report.page import FILES, data_of, files, page, report
 from livarot.report.runs import POINTS, kept_episodes, read_runs, reduce_columns
 from livarot.report.summary import RESAMPLES, summarise
-from tests.stores import HOSTILE, N_SEEDS, columns_of, filled_store, hostile_store
+from tests.stores import HOSTILE, N_SEEDS, columns_of, filled_store, hostile_store, store_of
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +129,40 @@ def test_a_report_is_written_and_the_store_left_alone(store, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == before
 
 
+def test_figures_of_an_earlier_report_are_removed_and_nothing_else(store, tmp_path):
+    out = tmp_path / "out"
+    assert {path.name for path in report(store, out)} == set(FILES)
+    (out / "scaling.txt").write_text("mine")
+    (out / "other.pdf").write_text("mine")
+    report(filled_store(tmp_path / "few", n_seeds=1), out)  # one seed: nothing to compare
+    assert {path.name for path in out.iterdir()} == {*FILES, "scaling.txt", "other.pdf"} - {
+        "comparisons.pdf",
+        "comparisons.png",
+    }
+
+
+def test_the_page_prints_the_table_s_digits(store, summary):
+    """Both round the full number: 5 digits first and 4 of those would give 2.6350 -> 2.64 for 2.634996."""
+    shown, lines = data_of(summary), table(summary)
+    for cell in shown["cells"]:
+        estimate, _, ends = cell["told"]["regret"].partition(" ")
+        assert f"{estimate}}}$ & ${ends}$" in lines or f"${estimate}$ & ${ends}$" in lines
+        if cell["told"]["covered"]:
+            assert cell["told"]["covered"].removesuffix(" %") + r"\,\%" in lines
+
+
+def test_a_store_of_one_run_is_told_in_the_singular(tmp_path):
+    experiment = Experiment(
+        environments=[EnvironmentSpec(name="river-swim")], agents=[AgentSpec(name="uniform")], episodes=1, seeds=1
+    )
+    text = page(summarise(read_runs(store_of(tmp_path / "store", experiment))))
+    assert "1 run, 1 agent, 1 environment." in text and "1 run made by" in text
+
+
+def test_the_page_has_the_figures_colours(summary):
+    assert data_of(summary)["colours"] == [colour.lower() for colour in COLOURS]
+
+
 def test_hostile_names_are_text_everywhere(tmp_path):
     summary = summarise(read_runs(hostile_store(tmp_path / "store")))
     text = page(summary)
@@ -141,24 +175,6 @@ def test_hostile_names_are_text_everywhere(tmp_path):
     outside = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert html.escape(HOSTILE[0]) in outside and HOSTILE[0] not in outside
     assert all(data for data in files(summary).values())  # figures and table can be made of such names
-
-
-def test_a_name_is_no_command_in_the_table(tmp_path):
-    lines = table(summarise(read_runs(hostile_store(tmp_path / "store")))).splitlines()
-    body = [line for line in lines if not line.startswith(("%", "\\"))]
-    commands = set(re.findall(r"\\([A-Za-z]+)", "\n".join(body)))
-    assert commands <= {"mathbf", "cdot", "textbackslash", "textless", "textgreater", "textquotedbl"} | {
-        "textquotesingle", "textasciigrave", "textasciitilde", "textasciicircum", "textbar",
-    }  # fmt: skip
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 6 for line in body[1:] if line.endswith(r"\\"))
-    assert escape("a--b%") == r"a-{}-b\%"
-
-
-def test_names_in_figures_are_no_mathematics():
-    assert safe("$x$") == r"\$x\$"
-    assert safe("\u202e\x00猫") == "???"
-    assert not safe("_hidden").startswith("_")
-    assert len(safe("x" * 500)) < 60
 
 
 def test_a_curve_is_thinned_and_keeps_its_ends():
@@ -189,27 +205,16 @@ def test_a_damaged_file_is_told_and_left_out(tmp_path):
     runs = read_runs(store)
     assert runs.n_runs == 6 * N_SEEDS - 1 and len(runs.damaged) == 1
     assert victim.exists()
-    assert "1 damaged files left out" in page(summarise(runs))
+    assert "1 damaged file left out" in page(summarise(runs))
 
 
-def test_labels_of_an_experiment_are_used_and_kept_apart(tmp_path):
-    experiment = Experiment(
-        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 4}, label="Chain")],
-        agents=[
-            AgentSpec(name="livarot", settings={"beta_scale": [0.01, 0.5]}, label="Ours"),
-            AgentSpec(name="uniform", label="Chance"),
-        ],
-        episodes=10,
-        seeds=1,
-    )
-    with Store(tmp_path / "store", create=True) as store:
-        store.add_spec(experiment)
-        for run in experiment.runs():
-            columns = columns_of(np.random.Generator(np.random.Philox(1)), 10, 1.0, covered=False)
-            store.put(run, columns, np.zeros((10, 1), dtype=np.int32))
-    summary = summarise(read_runs(tmp_path / "store"))
-    assert sorted(summary.agents) == ["Chance", "Ours (beta_scale=0.01)", "Ours (beta_scale=0.5)"]
-    assert [panel.name for panel in summary.panels] == ["Chain"]
+def test_a_damaged_file_is_named_by_a_warning(tmp_path, caplog):
+    store = filled_store(tmp_path / "store", n_seeds=1)
+    victim = sorted((store / "runs").iterdir())[0]
+    victim.write_bytes(victim.read_bytes()[:-20])
+    report(store, tmp_path / "out")
+    [said] = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert victim.stem in said.getMessage() and "left out" in said.getMessage()
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(tmp_path):
@@ -218,6 +223,11 @@ def test_what_cannot_be_reported_is_refused_in_one_line(tmp_path):
     Store(tmp_path / "empty", create=True).close()
     with pytest.raises(LivarotError, match="holds no run"):
         report(tmp_path / "empty", tmp_path / "out")
+    with Store(tmp_path / "failed", create=True) as store:
+        for seed in range(3):
+            store.fail(Cell("river-swim", {}, "psrl", {}, 5).run(seed), attempts=1, traceback="no")
+    with pytest.raises(LivarotError, match=r"3 runs failed; livarot status STORE --failures"):
+        report(tmp_path / "failed", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(LivarotError, match="is not a folder"):

@@ -6,7 +6,6 @@ anywhere.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from livarot.errors import bad
@@ -16,7 +15,7 @@ PORT = 8501
 
 
 def arguments(store: str | Path, port: int = PORT) -> list[str]:
-    """The command line that serves the board, as a list for `subprocess`.
+    """The command line of streamlit that serves the board, after its name.
 
     >>> "--server.address=127.0.0.1" in arguments("results/first")
     True
@@ -38,4 +37,4 @@ def arguments(store: str | Path, port: int = PORT) -> list[str]:
     }
     app = Path(__file__).with_name("app.py")
     options = [f"--{name}={value}" for name, value in settings.items()]
-    return [sys.executable, "-m", "streamlit", "run", str(app), *options, "--", str(Path(store).absolute())]
+    return ["run", str(app), *options, "--", str(Path(store).absolute())]

@@ -1,21 +1,32 @@
-"""What the board shows; streamlit runs this file.  Names go into tables and, escaped, into figures, never into HTML."""
+"""What the board shows; streamlit runs this file.
+
+Names go into tables and, escaped, into figures and the heading, never into HTML.
+"""
 
 from __future__ import annotations
 
 import html
+import re
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 from livarot.errors import LivarotError
+from livarot.experiments.keys import Cell
+from livarot.experiments.telling import cell_name, cell_names, counted, printable, reason
 from livarot.report.curves import COLOURS
 from livarot.report.page import METRICS
-from livarot.report.runs import Runs, read_runs
+from livarot.report.runs import Runs, distinct, read_runs
 from livarot.report.summary import CellSummary, Summary, summarise
 
 REFRESH_SECONDS = 3.0
 AT_FIRST = 6  # agents shown before one chooses
+NAMED = 3  # experiments in the heading
+LINE = 60  # signs on a line of a legend
+SHORT = 48  # signs of a name in a table or a menu; the choice of agents and the legend have all of it
+MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown can give a meaning
 
 
 def main(store: str) -> None:
@@ -23,10 +34,39 @@ def main(store: str) -> None:
     import streamlit as st
 
     st.set_page_config(page_title="livarot board", layout="wide")
-    st.title("livarot board")
-    st.text(Path(store).name)
     live = st.sidebar.toggle("follow the sweep", value=True, key="live")
     st.fragment(run_every=REFRESH_SECONDS if live else None)(_body)(store)
+
+
+def heading(runs: Runs, store: str) -> str:
+    """The names of the experiments, or the folder's while there is none."""
+    names = list(dict.fromkeys(experiment.name for experiment in runs.experiments)) or [Path(store).name]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def literal(text: str) -> str:
+    r"""Text that Markdown shows as it is.
+
+    >>> literal("*a* <b>")
+    '\\*a\\* \\<b\\>'
+    """
+    return MARKDOWN.sub(r"\\\1", printable(text))
+
+
+def failed_runs(runs: Runs) -> list[dict[str, Any]]:
+    """The table of failed runs, each with its reason."""
+    names = cell_names(runs.experiments)
+    found = []
+    for key, note in runs.failures.items():
+        try:
+            cell, seed = Cell.from_content(note["content"]), note["content"]["seed"]
+            name = names.get(cell.key) or cell_name(cell)
+        except (KeyError, TypeError, AttributeError):
+            name, seed = key, None  # no note of ours
+        told = reason(str(note.get("traceback", "")))
+        found.append({"reason": told, "seed": seed, "attempts": note.get("attempts"), "run": name})
+    return found
 
 
 def planned_runs(runs: Runs) -> dict[str, int]:
@@ -44,12 +84,13 @@ def planned_runs(runs: Runs) -> dict[str, int]:
 def lines_of(summary: Summary, planned: dict[str, int]) -> list[dict[str, Any]]:
     """The table of cells: what is stored of what is planned, and the regret."""
     found = []
+    worlds, agents = distinct([panel.name for panel in summary.panels], SHORT), distinct(summary.agents, SHORT)
     for one in summary.cells:
         panel, regret = summary.panels[one.panel], one.totals["regret"]
         found.append(
             {
-                "environment": panel.name,
-                "agent": summary.agents[one.agent],
+                "environment": worlds[one.panel],
+                "agent": agents[one.agent],
                 "T": panel.episodes,
                 "runs": len(one.seeds),
                 "planned": max(planned.get(one.cell.key, 0), len(one.seeds)),
@@ -82,11 +123,22 @@ def figure_of(summary: Summary, cells: list[CellSummary], metric: str) -> Any:
                 "showlegend": False,
             }
             figure.add_scatter(x=x + x[::-1], y=high + low[::-1], mode="lines", **outline)
-        # plotly reads a few tags in its texts
-        name = html.escape(summary.agents[one.agent][:60], quote=False)
-        figure.add_scatter(x=x, y=curve.mean.tolist(), mode="lines", name=name, line={"color": colour})
+        name = in_legend(summary.agents[one.agent])
+        figure.add_scatter(
+            x=x, y=curve.mean.tolist(), mode="lines" if len(x) > 1 else "markers", name=name, line={"color": colour}
+        )
     figure.update_layout(xaxis_title="episode", yaxis_title=dict(METRICS)[metric], margin={"t": 20}, height=480)
     return figure
+
+
+def in_legend(name: str) -> str:
+    """A name on as many lines as it needs; plotly reads a few tags in its texts.
+
+    >>> in_legend("<b>")
+    '&lt;b&gt;'
+    """
+    lines = textwrap.wrap(name, LINE, break_long_words=False, break_on_hyphens=False)
+    return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
 def _body(store: str) -> None:
@@ -100,10 +152,16 @@ def _body(store: str) -> None:
         st.error("The store cannot be read.")
         st.text(str(error))
         return
+    st.title(literal(heading(runs, store)), anchor=False)
+    st.text(store)
     planned = planned_runs(runs)
     total = max(sum(planned.values()), runs.n_runs)
     share = runs.n_runs / total if total else 0.0
-    st.progress(min(1.0, share), text=f"{runs.n_runs} of {total} runs, {len(runs.failures)} failed")
+    text = f"{runs.n_runs} of {counted(total, 'run')}, {len(runs.failures)} failed"
+    st.progress(min(1.0, share), text=f"{text}, {len(runs.damaged)} damaged" if runs.damaged else text)
+    if runs.failures:
+        st.subheader("Failed", anchor=False)
+        st.dataframe(failed_runs(runs), hide_index=True, key="failed")
     if not runs.cells:
         st.info("No run is stored yet.")
         return
@@ -111,10 +169,6 @@ def _body(store: str) -> None:
     _compare(st, summary)
     st.subheader("Runs")
     st.dataframe(lines_of(summary, planned), hide_index=True, key="runs")
-    if runs.failures:
-        st.subheader("Failed")
-        notes = {key[:12]: str(note.get("traceback", "")).strip() for key, note in runs.failures.items()}
-        st.dataframe([{"run": key, "last words": text[-300:]} for key, text in notes.items()], hide_index=True)
 
 
 def _current(state: Any, runs: Runs, *, finished: bool) -> Summary:
@@ -129,8 +183,9 @@ def _current(state: Any, runs: Runs, *, finished: bool) -> Summary:
 
 
 def _compare(st: Any, summary: Summary) -> None:
-    left, right = st.columns(2)
-    names = [f"{panel.name}, T = {panel.episodes}" for panel in summary.panels]
+    left, right = st.columns([3, 2])
+    worlds = distinct([panel.name for panel in summary.panels], SHORT)
+    names = [f"{world}, T = {panel.episodes}" for world, panel in zip(worlds, summary.panels, strict=True)]
     panel = left.selectbox("environment", range(len(names)), format_func=names.__getitem__, key="panel")
     metric = right.selectbox("curve", [key for key, _ in METRICS], format_func=dict(METRICS).__getitem__, key="metric")
     here = summary.of_panel(panel)
@@ -139,10 +194,11 @@ def _compare(st: Any, summary: Summary) -> None:
         "agents", agents, default=agents[:AT_FIRST], format_func=summary.agents.__getitem__, key=f"agents {panel}"
     )
     st.plotly_chart(figure_of(summary, [one for one in here if one.agent in chosen], metric), key="curves")
+    short = distinct(summary.agents, SHORT)
     pairs = [
         {
-            "first": summary.agents[one.first],
-            "second": summary.agents[one.second],
+            "first": short[one.first],
+            "second": short[one.second],
             "first - second": one.difference.estimate,
             "low": one.difference.low,
             "high": one.difference.high,

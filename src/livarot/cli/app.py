@@ -1,6 +1,7 @@
 """The commands.  Only typer is imported here; a command imports what it needs when it runs.
 
-Exit codes: 0 done, 2 refused (one line on standard error), 130 interrupted.
+Exit codes: 0 done, 1 not all of it (``run``, ``export``, ``doctor``, ``status --check``), 2 refused (one line on
+standard error), 130 interrupted.
 """
 
 from __future__ import annotations

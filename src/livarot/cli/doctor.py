@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,15 +13,21 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    store: Annotated[Path, typer.Option(help="Folder where results will be.")] = Path("results"),
+    store: Annotated[str, typer.Option(metavar="DIR", help="Folder where results will be.")] = "results",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Versions, processors, BLAS threads, numba's cache, a writable store; what is missing and how to get it."""
     import json
 
-    from livarot.experiments.doctor import examine
+    from livarot.cli.app import one_line_errors
 
-    checks = examine(store)
+    with one_line_errors():
+        from livarot.errors import bad
+        from livarot.experiments.doctor import examine
+
+        if not store.strip():
+            raise bad("store", "its name is empty", cure="name a folder, such as --store results")
+        checks = examine(store)
     if as_json:
         typer.echo(json.dumps([check._asdict() for check in checks], indent=1))
     else:

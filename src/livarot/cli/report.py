@@ -5,16 +5,24 @@ This module is imported by ``livarot --help``; a command imports what it needs w
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
+from livarot.cli.sweep import Imports, import_modules
+
 PORT = 8501
-STOPPED = (0, 130, -2, -15)  # by Ctrl-C or a signal to end
+PATIENCE = 5.0  # seconds that the server has to end by itself
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +34,13 @@ def register(app: typer.Typer) -> None:
 def report(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the files (STORE/report).")] = None,
+    imports: Imports = None,
 ) -> None:
     """One interactive page, figures for a paper and a LaTeX table."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors(), warnings_shown():
+        import_modules(imports)
         command(store, out)
 
 
@@ -45,6 +55,21 @@ def board(
         board_command(store, port)
 
 
+@contextlib.contextmanager
+def warnings_shown() -> Iterator[None]:
+    """What the library warns of, such as a damaged run, on standard error."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("livarot: %(message)s"))
+    logging.getLogger("livarot").addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger("livarot").removeHandler(handler)
+
+
 def command(store: Path, out: Path | None = None) -> None:
     """Write page, figures and table of a store; into its folder ``report`` unless told otherwise."""
     from livarot.report.page import report as write_report
@@ -55,7 +80,7 @@ def command(store: Path, out: Path | None = None) -> None:
 
 
 def board_command(store: Path, port: int) -> None:
-    """Serve the live board of a store until Ctrl-C."""
+    """Serve the live board of a store until Ctrl-C or another signal to end, which the server gets too."""
     from livarot.errors import bad
     from livarot.experiments.store import Store
 
@@ -65,7 +90,49 @@ def board_command(store: Path, port: int) -> None:
         raise bad("port", f"{port} cannot be used", cure="choose one from 1024 to 65535")
     Store(store).close()  # refuses what is no store
     typer.echo(f"the board of {store}: http://127.0.0.1:{port} (Ctrl-C ends it)", err=True)
-    line = [sys.executable, "-m", "livarot.board", str(store.absolute()), str(port)]
-    code = subprocess.run(line, check=False).returncode  # noqa: S603
-    if code not in STOPPED:
+    # -P: the server must not import Python files of the current folder
+    line = [sys.executable, "-P", "-m", "livarot.board", str(store.absolute()), str(port), str(os.getpid())]
+    with Server() as server:
+        code = server.run(line)
+    if server.signal is not None:
+        raise typer.Exit(128 + server.signal)
+    if code:
         raise bad("board", f"the server ended with {code}", cure=f"is port {port} in use? Choose another: --port")
+
+
+class Server:
+    """A process that ends with this one: it is told of signals to end, and it watches its parent."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None  # what asked for the end
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Server:
+        numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+        self._before = {number: signal.signal(number, self._on_signal) for number in numbers}
+        return self
+
+    def run(self, line: list[str]) -> int:
+        """Start it and wait for its end; its exit code."""
+        self._process = subprocess.Popen(line)  # noqa: S603
+        if self.signal is not None:  # while it was being started
+            self._process.terminate()
+        return self._process.wait()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE)
+            self._process.kill()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        """Ask the server to end; the second time it has to."""
+        first, self.signal = self.signal is None, self.signal or number
+        if self._process is not None:
+            if first:
+                self._process.terminate()
+            else:
+                self._process.kill()

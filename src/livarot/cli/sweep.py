@@ -1,15 +1,19 @@
 """``livarot run``, ``status``, ``export``, ``merge``, ``gc`` and ``schema``: experiments and their stores.
 
 This module is imported by ``livarot --help``; a command imports what it needs when it runs.
-Exit codes: 0 all runs are stored, 1 some failed, 2 refused, 128 + n stopped by signal n.
+Exit codes of ``run``: 0 all runs are stored, 1 some are not, 2 refused, 128 + n stopped by signal n.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 
 FAILED = 1
 RESULTS = Path("results")
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Module that registers agents or environments of yours; repeat."),
+]
 
 
 class Backend(StrEnum):
@@ -46,44 +54,46 @@ def register(app: typer.Typer) -> None:
 
 def run(
     spec: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.")],
-    store: Annotated[Path | None, typer.Option(help="Folder of the results (results/NAME-OF-FILE).")] = None,
+    store: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of results (results/NAME-OF-FILE).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (as many as processors).")] = None,
     backend: Annotated[Backend, typer.Option(help="Where to compute.")] = Backend.loky,
     address: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, tcp://host:port.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N parts, for Slurm arrays.")] = "1/1",
     group: Annotated[int, typer.Option(help="Seeds computed together, at most.")] = 64,
     checkpoint: Annotated[float, typer.Option(help="Seconds between checkpoints of long runs.")] = 30.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
-    imports: Annotated[
-        list[str] | None, typer.Option("--import", help="Module that registers agents or environments of yours.")
-    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be run.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Run an experiment: what its store does not have yet.  The same command again resumes it."""
     from livarot.cli.app import _processors, one_line_errors
 
-    with one_line_errors():
-        import importlib
-
+    again = shlex.join(["livarot", *sys.argv[1:]])
+    with one_line_errors(), resumable(again, quiet=dry_run):
+        from livarot.errors import require_non_negative, require_positive_int
+        from livarot.experiments.backends import check_backend
+        from livarot.experiments.checks import notes, usable_folder
         from livarot.experiments.spec import Experiment
         from livarot.experiments.sweep import sweep
 
-        if imports:
-            sys.path.insert(0, os.getcwd())  # where `--import` looks first, also in the workers
-        for name in imports or []:
-            importlib.import_module(name)
-        experiment = Experiment.load(spec)
-        folder = RESULTS / spec.stem if store is None else store
+        workers = require_positive_int("workers", _processors() if workers is None else workers)
+        require_positive_int("group", group)
+        require_non_negative("checkpoint", checkpoint)
+        check_backend(backend.value, address)
         part = parse_shard(shard)
+        folder = usable_folder(RESULTS / spec.stem if store is None else store)
+        import_modules(imports)
+        experiment = Experiment.load(spec)
+        for note in notes(experiment):
+            typer.echo(f"note: {note}", err=True)
         if dry_run:
             describe(experiment, folder, part)
             return
-        again = shlex.join(["livarot", *sys.argv[1:]])
         ending = last_words(folder, again)
         with progress_shown() as observer:
             report = sweep(
                 experiment,
                 folder,
-                workers=_processors() if workers is None else workers,
+                workers=workers,
                 backend=backend.value,
                 address=address,
                 shard=part,
@@ -93,11 +103,57 @@ def run(
                 observer=observer,
                 last_words=ending,
             )
+        if report.signal is not None:
+            end_undisturbed()
         ending(report)
     if report.signal is not None:
         raise typer.Exit(128 + report.signal)
-    if report.failed:
+    if not report.complete:
         raise typer.Exit(FAILED)
+
+
+def import_modules(names: Sequence[str] | None) -> None:
+    """Import what ``--import`` names, from the current folder first; what cannot be imported is refused in one line."""
+    import importlib
+
+    from livarot.errors import bad
+
+    if names and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # in the workers too: they inherit it
+    for name in names or []:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise bad("import", f"{name!r} needs a module that is not there: {error.name!r}") from error
+            cure = "write its name without .py" if name.endswith(".py") else "it must be in this folder or installed"
+            raise bad("import", f"there is no module {name!r}", cure=cure) from error
+        except (Exception, SystemExit) as error:  # whatever that module does
+            said = str(error) or "no message"
+            raise bad("import", f"{name!r} cannot be imported ({type(error).__name__}: {said[:200]})") from error
+
+
+@contextmanager
+def resumable(again: str, *, quiet: bool = False) -> Iterator[None]:
+    """Ctrl-C at a moment when no sweep takes care of it, a second one for example, tells how to resume, too."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        end_undisturbed()
+        if quiet:
+            raise
+        typer.echo(resume_line(again), err=True)
+        raise typer.Exit(128 + signal.SIGINT) from None
+
+
+def end_undisturbed() -> None:
+    """This process ends already: another Ctrl-C shall not cut its last words off."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def resume_line(again: str) -> str:
+    return f"stopped; resume with the same command: {again}"
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -115,9 +171,11 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def describe(experiment: Any, folder: Path, part: tuple[int, int]) -> None:
-    """What a sweep would do, on standard output."""
+    """What a sweep would do, on standard output; what it would refuse is refused."""
+    from livarot.experiments.checks import check_cells
     from livarot.experiments.store import Store
     from livarot.experiments.sweep import plan
+    from livarot.experiments.telling import cell_names, counted
 
     planned = plan(experiment, part)
     done: set[str] = set()
@@ -128,47 +186,30 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int]) -> None:
     for cell, seeds in planned:
         stored = sum(cell.run(seed).key in done for seed in seeds)
         rows.append((cell, len(seeds), stored))
+    check_cells(cell for cell, count, stored in rows if stored < count)
+    names = cell_names([experiment])
     for cell, count, stored in rows:
-        typer.echo(f"{cell_name(cell)}: {count} seeds, {count - stored} to run")
+        typer.echo(f"{names[cell.key]}: {counted(count, 'seed')}, {count - stored} to run")
     total = sum(count for _, count, _ in rows)
-    typer.echo(f"{total} runs, {len(done)} stored, {total - len(done)} to run; nothing was run (--dry-run)")
-
-
-def cell_name(cell: Any, width: int = 160) -> str:
-    """Environment, agent and episodes on one line; the settings that differ from the defaults."""
-    env = _told(cell.environment_settings, _defaults("environment", cell.environment))
-    agent = _told(cell.agent_settings, _defaults("agent", cell.agent))
-    return f"{cell.environment}({env}) {cell.agent}({agent}) T={cell.episodes}"[:width]
-
-
-def _told(settings: dict[str, Any], defaults: dict[str, Any]) -> str:
-    shown = {key: value for key, value in settings.items() if key not in defaults or defaults[key] != value}
-    texts = (f"{key}={value.get('name') if isinstance(value, dict) else value}" for key, value in shown.items())
-    return ", ".join(texts)
-
-
-def _defaults(kind: str, name: str) -> dict[str, Any]:
-    """Settings of a registered thing when nothing is said; nothing if it is not registered here."""
-    from livarot.errors import LivarotError
-    from livarot.experiments.keys import agent_content, environment_content
-
-    try:
-        return environment_content(name, {}) if kind == "environment" else agent_content(name, {}, 1)
-    except LivarotError:
-        return {}
+    runs = counted(total, "run")
+    typer.echo(f"{runs}, {len(done)} stored, {total - len(done)} to run; nothing was run (--dry-run)")
 
 
 def last_words(folder: Path, again: str) -> Callable[[Report], None]:
     """What is said at the end, however it comes."""
 
     def say(report: Report) -> None:
+        from livarot.experiments.telling import counted, reason
+
         done = report.before + report.done
-        typer.echo(f"{done} of {report.planned} runs in {folder}, {len(report.failed)} failed", err=True)
+        runs = counted(report.planned, "run")
+        typer.echo(f"{done} of {runs} in {folder}, {len(report.failed)} failed", err=True)
         for key, text in list(report.failed.items())[:5]:
-            last = text.strip().splitlines()[-1] if text.strip() else "no message"
-            typer.echo(f"failed: {key[:12]}: {last[:200]} (all of it in failed/{key[:12]}...json)", err=True)
+            typer.echo(f"failed: {key[:12]}: {reason(text)[:300]}", err=True)
+        if report.failed:
+            typer.echo(f"all that is known: livarot status {shlex.quote(str(folder))} --failures", err=True)
         if report.signal is not None:
-            typer.echo(f"stopped; resume with the same command: {again}", err=True)
+            typer.echo(resume_line(again), err=True)
 
     return say
 
@@ -185,40 +226,81 @@ def progress_shown() -> Iterator[Callable[[Snapshot], None]]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+        task, pace = bar.add_task("starting", total=None), Pace()
 
         def show(now: Snapshot) -> None:
-            bar.update(task, description=progress_text(now), completed=now.episodes, total=now.episodes_planned or None)
+            text = progress_text(now, pace.of(now))
+            bar.update(task, description=text, completed=now.episodes, total=now.episodes_planned or None)
 
         yield show
 
 
 def progress_lines(say: Callable[[str], None], every: float = 10.0) -> Callable[[Snapshot], None]:
-    """An observer that says a line now and then."""
+    """An observer that says a line now and then, and the last one once."""
     last: list[float] = []
+    pace = Pace()
+    ended = False
 
     def show(now: Snapshot) -> None:
-        if not last or now.seconds - last[0] >= every or now.done + now.failed == now.planned:
+        nonlocal ended
+        speed = pace.of(now)
+        if ended:
+            return
+        ended = now.done + now.failed >= now.planned
+        if not last or now.seconds - last[0] >= every or ended:
             last[:] = [now.seconds]
-            say(progress_text(now))
+            say(progress_text(now, speed))
 
     return show
 
 
-def progress_text(now: Snapshot) -> str:
-    """Runs, failures, speed and what is left.
+class Pace:
+    """Episodes per second over the last minute.
+
+    Episodes that a checkpoint brings back appear at once; such a leap was not computed and does not count.
+    """
+
+    WINDOW, STEP = 60.0, 0.9  # seconds
+    LEAP = 20.0  # times the usual pace
+
+    def __init__(self) -> None:
+        self._steps: deque[tuple[float, float, int]] = deque()  # end, seconds, episodes
+        self._last: tuple[float, int] | None = None
+        self._lock = threading.Lock()  # a sweep observes from two threads
+
+    def of(self, now: Snapshot) -> float | None:
+        """The pace at a snapshot, which comes after all earlier ones; None while there is none."""
+        with self._lock:
+            if self._last is None:
+                self._last = (now.seconds, now.episodes)
+            elif now.seconds - self._last[0] >= self.STEP:
+                self._steps.append((now.seconds, now.seconds - self._last[0], max(0, now.episodes - self._last[1])))
+                self._last = (now.seconds, now.episodes)
+            while self._steps and now.seconds - self._steps[0][0] >= self.WINDOW:
+                self._steps.popleft()
+            steps = [(seconds, count) for _, seconds, count in self._steps]
+        rates = sorted(count / seconds for seconds, count in steps if count)
+        usual = rates[len(rates) // 2] if len(rates) > 2 else math.inf
+        steps = [(seconds, count) for seconds, count in steps if count <= self.LEAP * usual * seconds]
+        total = sum(count for _, count in steps)
+        return total / sum(seconds for seconds, _ in steps) if total else None
+
+
+def progress_text(now: Snapshot, speed: float | None = None) -> str:
+    """Runs, failures, speed and, until the end, what is left.
 
     >>> from livarot.experiments.sweep import Snapshot
-    >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0))
+    >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0), 2500.0)
     '50 of 100 runs, 1 failed, 2500 episodes/s, 0:00:02 left'
     """
-    parts = [f"{now.done} of {now.planned} runs"]
+    parts = [f"{now.done} of {now.planned} run{'' if now.planned == 1 else 's'}"]
     if now.failed:
         parts.append(f"{now.failed} failed")
-    if now.episodes and now.seconds > 0:
-        speed = now.episodes / now.seconds
-        clock = timedelta(seconds=int((now.episodes_planned - now.episodes) / speed))
-        parts += [f"{speed:.0f} episodes/s", f"{clock} left"]
+    if speed:
+        parts.append(f"{speed:.0f} episodes/s" if speed >= 10 else f"{speed:.2g} episodes/s")
+        if now.done + now.failed < now.planned:
+            clock = timedelta(seconds=math.ceil(max(0, now.episodes_planned - now.episodes) / speed))
+            parts.append(f"{clock} left")
     return ", ".join(parts)
 
 
@@ -226,41 +308,76 @@ def status(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     verify: Annotated[bool, typer.Option("--verify", help="Read every file and compare its SHA-256.")] = False,
     failures: Annotated[bool, typer.Option("--failures", help="Show the tracebacks of failed runs.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit code 1 if anything is missing, failed or damaged.")
+    ] = False,
+    imports: Imports = None,
 ) -> None:
-    """What a store has: runs planned, stored, failed and under way."""
+    """What a store has: runs planned, stored, failed and under way.  Damaged files are moved to its corrupt/."""
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
         from livarot.experiments import housekeeping
         from livarot.experiments.store import Store
+        from livarot.experiments.telling import cell_name, cell_names, counted
 
+        import_modules(imports)
         with Store(store) as opened:
             found = housekeeping.status(opened, verify=verify)
             notes = opened.failures() if failures else {}
-        for line in found.cells:
+            experiments = opened.specs()
+        names = cell_names(experiments)
+        place = {key: number for number, key in enumerate(names)}
+        for line in sorted(found.cells, key=lambda line: place.get(line.cell.key, len(place))):
             more = f", {line.failed} failed" if line.failed else ""
-            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {cell_name(line.cell)}")
-        typer.echo(f"{found.done} of {found.planned} runs stored, {found.failed} failed, {found.damaged} damaged files")
+            name = names.get(line.cell.key) or cell_name(line.cell)
+            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
+        runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
+        typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
+        unknown = [problem for problem in map(unknown_part, experiments) if problem]
+        for problem in unknown:
+            typer.echo(f"not counted: {problem}; name the module that registers it: --import MODULE", err=True)
         if found.drivers:
-            typer.echo(f"{found.drivers} sweeps at work, {found.episodes_under_way} episodes under way")
+            under_way = counted(found.episodes_under_way, "episode")
+            typer.echo(f"{counted(found.drivers, 'sweep')} at work, {under_way} under way")
         for key, note in notes.items():
-            typer.echo(f"\n{key}, {note['attempts']} attempts\n{note['traceback']}")
+            typer.echo(f"\n{key}, {counted(note['attempts'], 'attempt')}\n{note['traceback']}")
+        if check and (found.done < found.planned or found.failed or found.damaged or unknown):
+            raise typer.Exit(FAILED)
+
+
+def unknown_part(experiment: Any) -> str:
+    """What an experiment names that is not registered here; nothing if all of it is."""
+    from livarot.errors import LivarotError
+
+    try:
+        experiment.cells()
+    except LivarotError as error:
+        return f"experiment {experiment.name[:60]!r} ({str(error)[:200]})"
+    return ""
 
 
 def export(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     out: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    imports: Imports = None,
 ) -> None:
-    """All runs as one table, a row per run and episode."""
+    """All runs as one table, a row per run and episode.  Exit code 1 if damaged runs had to be left out."""
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
         from livarot.experiments import housekeeping
         from livarot.experiments.store import Store
+        from livarot.experiments.telling import counted
 
+        import_modules(imports)
         with Store(store) as opened:
-            rows = housekeeping.export(opened, out)
-        typer.echo(f"{rows} rows in {out}")
+            found = housekeeping.export(opened, out)
+        typer.echo(f"{counted(found.rows, 'row')} in {out}")
+        for key in found.damaged:
+            typer.echo(f"damaged and left out: run {key}; the same `livarot run` computes it again", err=True)
+        if found.damaged:
+            raise typer.Exit(FAILED)
 
 
 def merge(
@@ -273,19 +390,21 @@ def merge(
     with one_line_errors():
         from livarot.experiments import housekeeping
         from livarot.experiments.store import Store
+        from livarot.experiments.telling import counted
 
         opened = [Store(path) for path in sources]
         with Store(target, create=True) as into:
             copied = housekeeping.merge(into, opened)
         for one in opened:
             one.close()
-        typer.echo(f"{copied} runs copied into {target}")
+        typer.echo(f"{counted(copied, 'run')} copied into {target}")
 
 
 def gc(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     unplanned: Annotated[bool, typer.Option("--unplanned", help="Also runs that no experiment here asks for.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Remove damaged files, old checkpoints and what crashes left."""
     from livarot.cli.app import one_line_errors
@@ -293,11 +412,13 @@ def gc(
     with one_line_errors():
         from livarot.experiments import housekeeping
         from livarot.experiments.store import Store
+        from livarot.experiments.telling import counted
 
+        import_modules(imports)
         with Store(store) as opened:
             found = housekeeping.collect(opened, unplanned=unplanned, dry_run=dry_run)
         verb = "would be removed" if dry_run else "removed"
-        typer.echo(f"{found.files} files, {found.bytes} bytes {verb}")
+        typer.echo(f"{counted(found.files, 'file')}, {counted(found.bytes, 'byte')} {verb}")
 
 
 def schema() -> None:

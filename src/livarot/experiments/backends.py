@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from itertools import islice
 from pathlib import Path
@@ -45,19 +46,22 @@ class Engine:
         """Give back what the engine holds."""
 
 
-def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
-    """The engine of a backend's name; ``faults`` is the folder for the notes of crashes."""
+def check_backend(backend: str, address: str | None) -> None:
+    """Is there such a backend, and does it take an address?"""
+    if backend not in BACKENDS:
+        raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}")
     if address is not None and backend != "dask":
         raise bad("address", f"the backend {backend!r} takes none", cure="use --backend dask")
+
+
+def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
+    """The engine of a backend's name; ``faults`` is the folder for the notes of crashes."""
+    check_backend(backend, address)
     if backend == "sequential":
         return Sequential()
     if backend == "loky":
         return Loky(workers, faults)
-    if backend == "dask":
-        return Dask(workers, address)
-    if backend == "ray":
-        return Ray(workers)
-    raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}")
+    return Dask(workers, address) if backend == "dask" else Ray(workers)
 
 
 class Sequential(Engine):
@@ -90,7 +94,7 @@ class Loky(Engine):
                 initializer=begin_worker,
                 initargs=(os.getpid(), str(self._faults)),
             )
-        yield from _outcomes(parallel, tasks)
+        yield from _outcomes(parallel, tasks, ignoring=_ignoring_interrupts)
 
     def abandon(self, pids: list[int]) -> None:
         for pid in pids:  # joblib then ends the others
@@ -112,7 +116,8 @@ class Dask(Engine):
         try:
             if address is None:
                 options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
-                self._cluster = library.LocalCluster(n_workers=workers, **options)
+                with _ignoring_interrupts():  # Ctrl-C is for the driver, which then asks its workers to stop
+                    self._cluster = library.LocalCluster(n_workers=workers, **options)
             self._client = library.Client(self._cluster or address, timeout=10)
         except (OSError, ValueError) as error:
             raise bad("address", f"no Dask scheduler at {address!r} ({error})") from error
@@ -135,6 +140,19 @@ class Dask(Engine):
         if self._cluster is not None:
             with contextlib.suppress(Exception):
                 self._cluster.close(timeout=2)
+
+
+@contextlib.contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes that are started here ignore SIGINT for ever; so does this one for a moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Ray(Engine):
@@ -176,12 +194,19 @@ class Ray(Engine):
             self._ray.shutdown()
 
 
-def _outcomes(parallel: joblib.Parallel, tasks: Iterable[Task]) -> Iterator[Outcome]:
+def _outcomes(
+    parallel: joblib.Parallel,
+    tasks: Iterable[Task],
+    ignoring: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+) -> Iterator[Outcome]:
+    """Hand out the tasks; ``ignoring`` holds while the workers are started."""
     try:
         with warnings.catch_warnings():
             # joblib says that a worker stopped while some jobs were given to it: we notice ourselves
             warnings.simplefilter("ignore", UserWarning)
-            yield from parallel(joblib.delayed(execute)(task) for task in tasks)
+            with ignoring():
+                started = parallel(joblib.delayed(execute)(task) for task in tasks)
+            yield from started
     except (BrokenExecutor, CancelledError, ConnectionError, EOFError) as error:
         raise WorkersDied(_said(error)) from error
     except Exception as error:

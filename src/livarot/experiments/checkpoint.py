@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.errors import LivarotError
+from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import Cell, digest
 from livarot.experiments.loop import Replicas
 from livarot.experiments.records import provenance
-from livarot.storage import load_tensors, save_tensors
+from livarot.storage import JSON, load_tensors, save_tensors
 
 logger = logging.getLogger(__name__)
 KIND = "checkpoint"
@@ -30,8 +30,11 @@ def path_of(folder: Path, cell: Cell, seeds: Sequence[int]) -> Path:
     return folder / f"{cell.key[:32]}-{digest(list(seeds))[:16]}.safetensors"
 
 
-def save(folder: Path, cell: Cell, replicas: Replicas) -> bool:
-    """Write the replicas as they are now; False, with a warning, if the agent's state cannot be stored."""
+def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool:
+    """Write the replicas as they are now; False, with a warning, if the agent's state cannot be stored.
+
+    ``source`` is a hash of sources beside livarot's own: modules that register agents.
+    """
     done = replicas.episode
     tensors = {f"state.{name}": array for name, array in flat(replicas.state).items()}
     tensors |= {f"column.{name}": np.ascontiguousarray(column[:done]) for name, column in replicas.columns.items()}
@@ -39,12 +42,12 @@ def save(folder: Path, cell: Cell, replicas: Replicas) -> bool:
     if any(array.dtype.name not in ("float64", "int32", "int64", "bool") for array in tensors.values()):
         logger.warning("the state of %s cannot be stored: its runs start again after a crash", cell.agent)
         return False
-    header = {"cell": cell.key, "episode": done, "source": provenance()["source"]}
+    header: dict[str, JSON] = {"cell": cell.key, "episode": done, "source": f"{provenance()['source']} {source}"}
     save_tensors(path_of(folder, cell, replicas.seeds), tensors, kind=KIND, header=header)
     return True
 
 
-def restore(folder: Path, cell: Cell, replicas: Replicas) -> int:
+def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> int:
     """Put the replicas where the best checkpoint has them; the episode they go on from, 0 if there is none.
 
     A damaged checkpoint is deleted and costs the episodes since the start, nothing else.
@@ -57,7 +60,7 @@ def restore(folder: Path, cell: Cell, replicas: Replicas) -> int:
             logger.warning("%s: starting again", error)
             path.unlink(missing_ok=True)
             continue
-        if header["cell"] != cell.key or header["source"] != provenance()["source"]:
+        if header["cell"] != cell.key or header["source"] != f"{provenance()['source']} {source}":
             continue
         if set(replicas.seeds) <= set(tensors["seeds"].tolist()) and (found is None or header["episode"] > found[0]):
             found = header["episode"], tensors
@@ -67,14 +70,27 @@ def restore(folder: Path, cell: Cell, replicas: Replicas) -> int:
     place = {seed: index for index, seed in enumerate(tensors["seeds"].tolist())}
     chosen = np.array([place[seed] for seed in replicas.seeds])
     state = {name[6:]: array for name, array in tensors.items() if name.startswith("state.")}
-    if len(chosen) < len(place) or not np.array_equal(chosen, np.arange(len(place))):
-        state = _select(replicas, state, chosen)
+    if not np.array_equal(chosen, np.arange(len(place))):
+        state = {name: select(array, len(place), chosen) for name, array in state.items()}
     replicas.state = rebuilt(replicas.state, state)
     for name, column in replicas.columns.items():
         column[:done] = tensors[f"column.{name}"][:, chosen]
     replicas.bits[:done] = tensors["bits"][:, chosen]
     replicas.episode = done
     return done
+
+
+def select(array: NDArray[Any], replicas: int, chosen: NDArray[Any]) -> NDArray[Any]:
+    """Some replicas of an array of a state; scalars, empty arrays and those of length 1 are shared by all.
+
+    That an array of a state has one of these forms is part of the contract of agents
+    (:func:`livarot.experiments.check_agent.check_agent`).
+    """
+    if array.ndim == 0 or len(array) == 0 or len(array) == 1 != replicas:
+        return array
+    if len(array) != replicas:
+        raise bad("agent", f"its state has an array of shape {array.shape} for {replicas} replicas")
+    return np.ascontiguousarray(array[chosen])
 
 
 def flat(state: tuple[Any, ...], prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -103,10 +119,3 @@ def rebuilt(pattern: Any, arrays: dict[str, NDArray[Any]], prefix: str = "") -> 
             array = arrays[f"{prefix}{name}"]
             parts.append(array if isinstance(part, np.ndarray) else array.item())
     return type(pattern)(*parts)
-
-
-def _select(replicas: Replicas, state: dict[str, NDArray[Any]], chosen: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Some of the replicas; the axis that grows with their number is the one to choose from."""
-    one, two = (flat(replicas.agent.init(replicas.problem, count)) for count in (1, 2))
-    grows = {name for name in one if one[name].ndim and one[name].shape[:1] != two[name].shape[:1]}
-    return {name: np.ascontiguousarray(a[chosen]) if name in grows else a for name, a in state.items()}

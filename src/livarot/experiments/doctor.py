@@ -101,10 +101,10 @@ def _numba_cache() -> Check:
 
 
 def _disk(store: Path) -> list[Check]:
-    folder = store
-    while not folder.is_dir() and folder != folder.parent:
+    folder = store.absolute()
+    while not os.path.lexists(folder):  # the root exists
         folder = folder.parent
-    problem = _unwritable(folder)
+    problem = _unwritable(folder) if folder.is_dir() else f"{folder.name!r} is not a folder"
     if problem:
         return [Check("store", False, problem, "choose another folder with --store")]
     free = shutil.disk_usage(folder).free

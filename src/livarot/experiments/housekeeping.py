@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Sequence
@@ -16,13 +17,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from livarot.errors import LivarotError, bad
-from livarot.experiments.index import lock_is_held
+from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import Cell, canonical
-from livarot.experiments.records import Record
+from livarot.experiments.records import Damaged, Record
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.store import SUFFIX, Store
 from livarot.storage import write_atomic
 
+logger = logging.getLogger(__name__)
+NEWCOMERS = 60 * 10**9  # nanoseconds
 MAX_EXPORT_ROWS = 50_000_000
 
 
@@ -61,11 +64,11 @@ def living_drivers(store: Store) -> list[str]:
     return [path.stem for path in (store.path / "drivers").glob("*.lock") if lock_is_held(path)]
 
 
-def tidy(store: Store, driver: str | None = None) -> None:
+def tidy(store: Store, lock: DriverLock) -> None:
     """Remove what dead drivers left: locks, markers and, if nobody else is at work, temporary files.
 
-    ``driver`` is the token of the driver that asks.  Another one may begin at this moment: what it writes is younger
-    than the lock of the one that asks, and stays.
+    ``lock`` is that of who asks.  Another driver may begin at this moment: what it writes is younger than the lock, and
+    stays.
     """
     living = set(living_drivers(store))
     for path in (store.path / "drivers").glob("*.lock"):
@@ -74,11 +77,12 @@ def tidy(store: Store, driver: str | None = None) -> None:
     for folder in (store.path / "running").iterdir():
         if folder.name not in living and not (store.path / "drivers" / f"{folder.name}.lock").exists():
             remove_folder(folder)
-    if living <= {driver}:
-        since = None if driver is None else (store.path / "drivers" / f"{driver}.lock").stat().st_mtime_ns
+    if living <= {lock.token}:
         for path in temporary_files(store):
+            # a driver that creates the store has no lock yet, and writes into the store's own folder
+            since = lock.since - (NEWCOMERS if path.parent == store.path else 0)
             with contextlib.suppress(FileNotFoundError):
-                if since is None or path.stat().st_mtime_ns < since:
+                if path.stat().st_mtime_ns < since:
                     path.unlink()
 
 
@@ -88,7 +92,7 @@ def temporary_files(store: Store) -> list[Path]:
         path
         for name in ("runs", "failed", "checkpoints", "specs", ".")
         for path in (store.path / name).glob(".livarot-*.tmp")
-    ]
+    ] + list((store.path / "drivers").glob(".*.new"))
 
 
 def remove_folder(folder: Path) -> None:
@@ -97,7 +101,7 @@ def remove_folder(folder: Path) -> None:
 
 def status(store: Store, *, verify: bool = False) -> Status:
     """What is planned (by the experiments run here), stored, failed and under way; ``verify`` reads every file."""
-    damaged = store.sync(verify=verify).damaged
+    store.sync(verify=verify)
     cells = {cell.key: cell for cell in store.cells()}
     done: dict[str, int] = {}
     for row in store.index.runs():
@@ -122,7 +126,7 @@ def status(store: Store, *, verify: bool = False) -> Status:
         CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
         for key, cell in cells.items()
     ]
-    return Status(lines, damaged + len(list((store.path / "corrupt").iterdir())), len(living), under_way)
+    return Status(lines, len(list((store.path / "corrupt").iterdir())), len(living), under_way)
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:
@@ -130,24 +134,28 @@ def merge(target: Store, sources: Sequence[Store]) -> int:
 
     A run that both have must have the same numbers: a difference (another version, another machine) is refused.
     """
+    with guarded(target.path / GUARD, alone=False), contextlib.closing(DriverLock(target.path / "drivers")):
+        return sum(_copied(target, source) for source in sources)
+
+
+def _copied(target: Store, source: Store) -> int:
+    if source.path.resolve() == target.path.resolve():
+        raise bad("store", f"{str(source.path)!r} cannot be merged into itself")
     copied = 0
-    for source in sources:
-        if source.path.resolve() == target.path.resolve():
-            raise bad("store", f"{str(source.path)!r} cannot be merged into itself")
-        here = target.sync().done
-        for key in sorted(source.sync().done):
-            if key in here:
-                if not _same(target.read(key), source.read(key)):
-                    text = f"run {key[:12]} has other numbers in {str(source.path)!r}"
-                    raise bad("store", text, cure="they come from different versions or machines: keep one")
-                continue
-            source.read(key)
-            write_atomic(target.run_path(key), source.run_path(key).read_bytes())
-            target.clear_failures([key])
-            copied += 1
-        for experiment in source.specs():
-            target.add_spec(experiment)
-        target.sync()
+    here = target.sync().done
+    for key in sorted(source.sync().done):
+        if key in here:
+            if not _same(target.read(key), source.read(key)):
+                text = f"run {key[:12]} has other numbers in {str(source.path)!r}"
+                raise bad("store", text, cure="they come from different versions or machines: keep one")
+            continue
+        source.read(key)
+        write_atomic(target.run_path(key), source.run_path(key).read_bytes())
+        target.clear_failures([key])
+        copied += 1
+    for experiment in source.specs():
+        target.add_spec(experiment)
+    target.sync()
     return copied
 
 
@@ -155,24 +163,37 @@ def _same(one: Record, other: Record) -> bool:
     return all(np.array_equal(one.columns[name], other.columns[name], equal_nan=True) for name in COLUMNS)
 
 
-def export(store: Store, path: Path) -> int:
-    """All runs as one table, Parquet or CSV by the name's ending, a row per run and episode; how many rows."""
-    if path.suffix not in (SUFFIX, ".csv"):
+class Exported(NamedTuple):
+    """What ``livarot export`` wrote, and the keys of damaged runs, which are not in it."""
+
+    rows: int
+    damaged: list[str]
+
+
+def export(store: Store, path: Path) -> Exported:
+    """All runs as one table, Parquet or CSV by the name's ending, a row per run and episode."""
+    ending = path.suffix.lower()
+    if ending not in (SUFFIX, ".csv"):
         raise bad("out", f"{path.name!r} is neither .parquet nor .csv")
-    rows = sum(cell.episodes * len(store.seeds(cell)) for cell in store.cells())
-    if rows > MAX_EXPORT_ROWS:
-        raise bad("store", f"{rows} rows", cure="read the files in runs/ with DuckDB or Polars instead")
+    cells = store.cells()
+    expected = sum(cell.episodes * len(store.seeds(cell)) for cell in cells)
+    if expected > MAX_EXPORT_ROWS:
+        raise bad("store", f"{expected} rows", cure="read the files in runs/ with DuckDB or Polars instead")
+    rows = 0
     temporary = path.with_name(f".{path.name}.part")
     try:
         with contextlib.ExitStack() as stack:
             stack.callback(temporary.unlink, missing_ok=True)
             writer: Any = None
-            for cell in store.cells():
+            for cell in cells:
                 table = _long_table(store, cell)
+                if table is None:
+                    continue
+                rows += table.num_rows
                 if writer is None:
                     made = (
                         pa.csv.CSVWriter(temporary, table.schema)
-                        if path.suffix == ".csv"
+                        if ending == ".csv"
                         else pq.ParquetWriter(temporary, table.schema, compression="zstd", write_page_checksum=True)
                     )
                     writer = stack.enter_context(made)
@@ -183,14 +204,22 @@ def export(store: Store, path: Path) -> int:
             os.replace(temporary, path)
     except OSError as error:
         raise bad("out", f"cannot write {str(path)!r}: {error.strerror or error}") from error
-    return rows
+    return Exported(rows, damaged_runs(store))
 
 
-def _long_table(store: Store, cell: Cell) -> pa.Table:
-    """The runs of a cell below each other, with what they are in front."""
+def damaged_runs(store: Store) -> list[str]:
+    """Keys of runs whose files were set aside and that have not been computed again."""
+    return sorted({path.name[:64] for path in (store.path / "corrupt").iterdir()} - store.stored().keys())
+
+
+def _long_table(store: Store, cell: Cell) -> pa.Table | None:
+    """The runs of a cell below each other, with what they are in front; damaged ones are left out."""
     tables = []
     for seed in store.seeds(cell):
-        record = store.read(cell.run(seed).key)
+        try:
+            record = store.read(cell.run(seed).key)
+        except Damaged:
+            continue
         fixed = {
             "environment": cell.environment,
             "environment_settings": canonical(cell.environment_settings),
@@ -209,7 +238,7 @@ def _long_table(store: Store, cell: Cell) -> pa.Table:
         for name in COLUMNS:
             data[name] = pa.array(record.columns[name], mask=np.isnan(record.columns[name]))
         tables.append(pa.table(data).cast(_plain(pa.table(data).schema)))
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else None
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -227,34 +256,47 @@ class Collected(NamedTuple):
 def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> Collected:
     """Remove damaged files, checkpoints of finished runs and temporary files; ``unplanned``: runs of no experiment.
 
-    Refused while somebody works here.
+    Nobody may work here meanwhile, and nobody may begin: refused otherwise.
     """
-    if living_drivers(store):
-        raise bad("store", f"a sweep is running in {str(store.path)!r}", cure="wait for it or stop it")
-    done = store.sync().done
-    wanted = {run.key for experiment in store.specs() for run in experiment.runs()}
-    paths = [*(store.path / "corrupt").iterdir(), *temporary_files(store)]
-    unfinished = {run.cell.key[:32] for experiment in store.specs() for run in experiment.runs() if run.key not in done}
-    paths += [p for p in (store.path / "checkpoints").glob("*.safetensors") if p.name[:32] not in unfinished]
-    if unplanned:
-        paths += [store.run_path(key) for key in sorted(done - wanted)]
-    size = 0
-    for path in paths:
-        with contextlib.suppress(OSError):
-            size += path.stat().st_size
-            if not dry_run:
-                path.unlink()
-    if not dry_run:
-        tidy(store)
-        store.sync()
+    with guarded(store.path / GUARD, alone=True), contextlib.closing(DriverLock(store.path / "drivers")) as lock:
+        if set(living_drivers(store)) - {lock.token}:
+            raise bad("store", f"a sweep is running in {str(store.path)!r}", cure="wait for it or stop it")
+        done = store.sync().done
+        paths = [*(store.path / "corrupt").iterdir(), *temporary_files(store), *_idle_checkpoints(store, done)]
+        if unplanned:
+            wanted = {run.key for experiment in store.require_specs() for run in experiment.runs()}
+            paths += [store.run_path(key) for key in sorted(done - wanted)]
+        size = 0
+        for path in paths:
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+                if not dry_run:
+                    path.unlink()
+        if not dry_run:
+            tidy(store, lock)
+            store.sync()
     return Collected(len(paths), size)
+
+
+def _idle_checkpoints(store: Store, done: set[str]) -> list[Path]:
+    """Checkpoints of cells with nothing left to do; none if it cannot be known what there is to do."""
+    paths = list((store.path / "checkpoints").glob("*.safetensors"))
+    try:
+        runs = [run for experiment in store.require_specs() for run in experiment.runs()] if paths else []
+    except LivarotError as error:  # a damaged file, or things that are not registered here
+        logger.warning("checkpoints are kept: %s", error)
+        return []
+    unfinished = {run.cell.key[:32] for run in runs if run.key not in done}
+    return [path for path in paths if path.name[:32] not in unfinished]
 
 
 __all__ = [
     "CellStatus",
     "Collected",
+    "Exported",
     "Status",
     "collect",
+    "damaged_runs",
     "export",
     "living_drivers",
     "merge",

@@ -16,6 +16,7 @@ import secrets
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 NUMBERS = ("regret", "realised_regret", "sigma_bar", "covered", "optimism_gap", "inner_gap")
 RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seconds", "finished")
 CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
+GUARD = "drivers/guard"  # locked by all who work in a store
 CHUNK = 500  # SQLite takes a limited number of values per statement
 
 
@@ -41,7 +43,7 @@ class Index:
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        _patiently(self._connection, "PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
         # SQL is made of constant names only; values go in as parameters
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")
@@ -121,6 +123,25 @@ class Index:
                 connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
 
 
+def _patiently(connection: sqlite3.Connection, text: str, seconds: float = 10.0) -> None:
+    """Execute; SQLite does not wait by itself for others that create the same file."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute(text)
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def is_busy(error: Exception) -> bool:
+    """Does the error say that others hold the index (and not that it is damaged)?"""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def _declared(columns: Sequence[str]) -> str:
     return ", ".join([f"{columns[0]} TEXT PRIMARY KEY", *columns[1:]])
 
@@ -141,10 +162,13 @@ class DriverLock:
         self.folder = folder
         self.token = secrets.token_hex(8)
         try:
-            self._file = (folder / f"{self.token}.lock").open("wb")
+            # locked before it has its name: nobody can take it for the lock of a dead driver
+            self._file = (folder / f".{self.token}.new").open("wb")
+            _lock(self._file.fileno())
+            os.replace(folder / f".{self.token}.new", folder / f"{self.token}.lock")
         except OSError as error:
             raise bad("store", f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
-        _lock(self._file.fileno())
+        self.since = os.fstat(self._file.fileno()).st_mtime_ns  # by the clock of the folder
 
     def alive(self, token: str) -> bool:
         """Is the lock of that driver held?  Without locks on this system nobody else counts as alive."""
@@ -155,6 +179,26 @@ class DriverLock:
     def release(self) -> None:
         (self.folder / f"{self.token}.lock").unlink(missing_ok=True)
         self._file.close()
+
+    close = release
+
+
+@contextlib.contextmanager
+def guarded(path: Path, *, alone: bool) -> Iterator[None]:
+    """Work in a store: sweeps and merges side by side, ``alone`` for what deletes; the lock ends with the process.
+
+    Who cannot begin is refused at once.  Where there are no locks, everybody may.
+    """
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise bad("store", f"{str(path.parent)!r} cannot be written: {error.strerror or error}") from error
+    with file:
+        if not _lock(file.fileno(), shared=not alone):
+            if alone:
+                raise bad("store", f"a sweep is running in {str(path.parent)!r}", cure="wait for it or stop it")
+            raise bad("store", f"livarot gc is at work in {str(path.parent)!r}", cure="run the same again")
+        yield
 
 
 def lock_is_held(path: Path) -> bool:
@@ -169,14 +213,14 @@ def lock_is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(descriptor: int, shared: bool = False) -> bool:
     """Take the lock without waiting; False if somebody holds it, True where there are no locks."""
     if sys.platform == "win32":
         return True
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

@@ -171,8 +171,10 @@ def resolved(value: Any, episodes: int) -> Any:
         return [resolved(inner, episodes) for inner in value]
     if isinstance(value, str):
         return None if value == "none" else episodes if value == EPISODES else value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise bad("settings", f"{value} is not finite", cure='write "none" for what shall be absent')
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise bad("settings", f"{value} is not finite", cure='write "none" for what shall be absent')
+        return value + 0.0  # -0.0 is 0.0
     if isinstance(value, int) and not -MAX_INT <= value < MAX_INT:
         raise bad("settings", "an integer has more than 64 bits")
     return value

@@ -19,6 +19,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ LAYOUT: dict[str, Any] = {
     "write_page_checksum": True,
     "store_schema": False,
 }
+MAX_SEED = 1 << 63
 _ENTRY = b"livarot"
 _FIELDS = {"columns", "content", "file", "provenance", "summary", "words"}
 
@@ -120,10 +122,20 @@ def summary_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     }
 
 
+NO_SUMMARY = dict.fromkeys(("covered", "inner_gap", "optimism_gap", "realised_regret", "regret", "sigma_bar"))
+
+
 def encode(
-    run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32], summary: dict[str, Any] | None = None
+    run: Run,
+    columns: Mapping[str, NDArray[Any]],
+    bits: NDArray[np.int32],
+    summary: dict[str, Any] | None = None,
+    made_by: str | None = None,
 ) -> bytes:
-    """The bytes of a run's file; ``summary`` is :func:`summary_of` its columns, if that is known already."""
+    """The bytes of a run's file; ``summary`` is :func:`summary_of` its columns, if that is known already.
+
+    ``made_by`` is the provenance as text, this code's if it is not given.
+    """
     words = bits.shape[1] if not np.isnan(columns["covered"]).all() else 0
     arrays = {name: np.ascontiguousarray(columns[name], dtype=np.float64) for name in COLUMNS}
     stages = [np.ascontiguousarray(bits[:, word]) for word in range(words)]
@@ -135,15 +147,21 @@ def encode(
     compression = "zstd" if run.cell.episodes > SHORT else "lz4"
     with pq.ParquetWriter(sink, table.schema, compression=compression, **LAYOUT) as writer:
         writer.write_table(table, row_group_size=1 << 20)
-        head = _head_text(run, _column_digest(arrays, stages), summary or summary_of(arrays), words)
+        digests = _column_digest(arrays, stages)
+        head = _head_text(run, digests, summary or summary_of(arrays), words, made_by or _provenance_text())
         writer.add_key_value_metadata({_ENTRY: head.encode()})
     return bytes(sink.getvalue())
 
 
-def _head_text(run: Run, columns: str, summary: dict[str, Any], words: int) -> str:
+def encode_again(record: Record) -> bytes:
+    """The bytes of a file that was read, as the same versions would write it."""
+    return encode(record.run, record.columns, record.bits, record.summary, canonical(record.provenance))
+
+
+def _head_text(run: Run, columns: str, summary: dict[str, Any], words: int, made_by: str) -> str:
     """Canonical JSON of the head; ``digest`` is the SHA-256 of the same without it."""
     before = f'{{"columns":"{columns}","content":{run.text},'
-    after = f'"file":{FILE_SCHEMA},"provenance":{_provenance_text()},"summary":{canonical(summary)},"words":{words}}}'
+    after = f'"file":{FILE_SCHEMA},"provenance":{made_by},"summary":{canonical(summary)},"words":{words}}}'
     return f'{before}"digest":"{hashlib.sha256((before + after).encode()).hexdigest()}",{after}'
 
 
@@ -177,8 +195,12 @@ def decode(path: Path, data: bytes | None = None) -> Record:
     """The run in a file (or in its bytes, if they were read already), every number verified."""
     file = _open(path, data)
     head = _head(path, file)
-    run = Cell.from_content(head["content"]).run(head["content"]["seed"])
-    rows, words = run.cell.episodes, head["words"]
+    try:
+        run = Cell.from_content(head["content"]).run(head["content"]["seed"])
+        rows, words = run.cell.episodes, head["words"]
+        _check_head(run, rows, words, head["summary"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        _damaged(path, "its head does not say what a run is", error)
     # guarded by rows x width, which the verified head claims: what a damaged footer claims may be anything
     if file.metadata.num_rows != rows or rows * (len(COLUMNS) * 8 + 4 + 4 * words) > MAX_BYTES:
         _damaged(path, "it has another number of rows than its head says")
@@ -201,6 +223,16 @@ def decode(path: Path, data: bytes | None = None) -> Record:
         _damaged(path, "its columns do not match their SHA-256")
     bits = np.stack(stages, axis=1) if stages else np.zeros((rows, 0), dtype=np.int32)
     return Record(run, arrays, bits, head["provenance"], head["summary"])
+
+
+def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
+    """A head with a right digest may still be forged: what others compute with has the right types."""
+    whole = all(type(value) is int and value >= 0 for value in (run.seed, rows, words)) and run.seed < MAX_SEED
+    named = isinstance(run.cell.environment, str) and isinstance(run.cell.agent, str)
+    settings = isinstance(run.cell.environment_settings, dict) and isinstance(run.cell.agent_settings, dict)
+    totals = summary.keys() == NO_SUMMARY.keys() and all(x is None or type(x) is float for x in summary.values())
+    if not (whole and named and settings and totals):
+        raise ValueError("not the head of a run")
 
 
 def split_seeds(found: Mapping[str, NDArray[Any]], index: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
@@ -247,8 +279,12 @@ def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
         _damaged(path, "its head is not livarot's", error)
     if not whole:
         _damaged(path, "its head does not match its SHA-256")
-    if head["file"] > FILE_SCHEMA or head["content"]["schema"] > RUN_SCHEMA:
+    try:
+        later = head["file"] > FILE_SCHEMA or head["content"]["schema"] > RUN_SCHEMA
         writer = head["provenance"].get("livarot")
+    except (KeyError, TypeError, AttributeError) as error:
+        _damaged(path, "its head does not say what a run is", error)
+    if later:
         raise bad("path", f"{str(path)!r} was written by livarot {writer}, a later one", cure="upgrade livarot")
     return head
 
@@ -262,3 +298,4 @@ class Damaged(LivarotError):
 
     def __init__(self, path: str, how: str) -> None:
         super().__init__(f"path: {path!r} is damaged: {how}", argument="path", cure="run the experiment again")
+        self.seen: os.stat_result | None = None  # the file that was read

@@ -1,7 +1,7 @@
 """What to run: environments x agents x episodes x seeds, as a TOML file or as the same Python objects.
 
-A list in ``settings`` makes a grid.  Only registered names can be chosen (``livarot list agents``), and every unknown
-key is refused with the closest known one.
+A list in ``settings`` makes a grid.  Only registered names can be chosen (``livarot list agents``); an unknown key is
+refused, with the known ones and the one it resembles, if any.
 
 >>> experiment = Experiment(
 ...     environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [5, 10], "gap": 0.1})],
@@ -17,24 +17,46 @@ from __future__ import annotations
 
 import difflib
 import math
+import reprlib
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from livarot import agents, envs
 from livarot.errors import LivarotError, bad
-from livarot.experiments.keys import PRESETS, Cell, Run, components, digest
+from livarot.experiments.keys import (
+    PRESETS,
+    Cell,
+    Run,
+    agent_content,
+    components,
+    digest,
+    environment_content,
+    resolved,
+)
+from livarot.experiments.records import MAX_BYTES
+from livarot.experiments.result import COLUMNS
 
 MAX_FILE_BYTES = 1 << 20
 MAX_RUNS = 1_000_000
 MAX_SEED = (1 << 63) - 1
 
-Episodes = Annotated[int, Field(ge=1, le=10**9)]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+MAX_EPISODES = MAX_BYTES // (8 * len(COLUMNS) + 8)  # what a file can hold: the columns, a number and a word of bits
+
+
+def whole(value: Any) -> Any:
+    """NumPy's integers as Python's; anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
+Episodes = Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_EPISODES)]
+Seed = Annotated[int, BeforeValidator(whole), Field(ge=0, le=MAX_SEED)]
+SeedCount = Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_RUNS)]
 Settings = dict[str, JsonValue]
 
 
@@ -63,7 +85,23 @@ class SeedRange(_Strict):
     """The seeds first, first + 1, ..."""
 
     first: Seed = 0
-    count: int = Field(ge=1, le=MAX_RUNS)
+    count: SeedCount
+
+    @model_validator(mode="after")
+    def _last_seed(self) -> SeedRange:
+        if self.first + self.count - 1 > MAX_SEED:
+            raise ValueError("the last seed, first + count - 1, is larger than 2^63 - 1")
+        return self
+
+
+class Combination(NamedTuple):
+    """A cell and what was written for it: both specs, and the settings of each that were chosen from its grid."""
+
+    cell: Cell
+    world: EnvironmentSpec
+    given: Settings
+    learner: AgentSpec
+    wished: Settings
 
 
 class Experiment(_Strict):
@@ -73,11 +111,13 @@ class Experiment(_Strict):
     environments: list[EnvironmentSpec] = Field(min_length=1)
     agents: list[AgentSpec] = Field(min_length=1)
     episodes: Episodes | list[Episodes] = Field(description="episodes of a run; a list makes a grid")
-    seeds: Annotated[int, Field(ge=1, le=MAX_RUNS)] | list[Seed] | SeedRange = Field(
-        description="how many (0, 1, ...), a list, or {first, count}"
-    )
+    seeds: SeedCount | list[Seed] | SeedRange = Field(description="how many (0, 1, ...), a list, or {first, count}")
 
     def __init__(self, **given: Any) -> None:
+        if "seeds" in given:
+            given["seeds"] = _seeds(given["seeds"])
+        if "episodes" in given:
+            given["episodes"] = _episodes(given["episodes"])
         try:
             super().__init__(**given)
         except ValidationError as error:
@@ -119,26 +159,42 @@ class Experiment(_Strict):
 
     def cells(self) -> list[Cell]:
         """All combinations without their seeds, each once, names and settings checked."""
+        return [one.cell for one in self.combinations()]
+
+    def combinations(self) -> list[Combination]:
+        """The same with what was written for each."""
         episodes = [self.episodes] if isinstance(self.episodes, int) else list(self.episodes)
-        if not episodes or not self.seed_list():
-            raise bad("episodes" if not episodes else "seeds", "the list is empty")
-        worlds = [(index, spec, one) for index, spec in enumerate(self.environments) for one in variants(spec.settings)]
-        learners = [(index, spec, one) for index, spec in enumerate(self.agents) for one in variants(spec.settings)]
+        worlds = [(place, spec, one) for place, spec in enumerate(self.environments) for one in variants(spec.settings)]
+        learners = [(place, spec, one) for place, spec in enumerate(self.agents) for one in variants(spec.settings)]
         size = len(worlds) * len(learners) * len(episodes) * len(self.seed_list())
         if size > MAX_RUNS:
             raise bad("spec", f"{size} runs", cure=f"split it: an experiment has at most {MAX_RUNS}")
-        found: dict[str, Cell] = {}
-        for (e, world, given), (a, learner, wished), count in product(worlds, learners, episodes):
-            try:
-                cell = Cell.of(world.name, given, learner.name, wished, count, learner.preset)
-            except LivarotError as error:
-                raise bad("spec", f"environment {e + 1} with agent {a + 1}: {error}") from error
-            found.setdefault(cell.key, cell)
+        given = [[_filled("environment", *world, count) for count in episodes] for world in worlds]
+        wished = [[_filled("agent", *learner, count) for count in episodes] for learner in learners]
+        found: dict[str, Combination] = {}
+        for w, a, t in product(range(len(worlds)), range(len(learners)), range(len(episodes))):
+            world, learner = worlds[w][1], learners[a][1]
+            (here, settings), (this, fields) = given[w][t], wished[a][t]
+            cell = Cell(world.name, settings, learner.name, fields, episodes[t])
+            found.setdefault(cell.key, Combination(cell, world, here, learner, this))
         return list(found.values())
 
     def runs(self) -> list[Run]:
         """Every run, cell after cell."""
         return [cell.run(seed) for cell in self.cells() for seed in self.seed_list()]
+
+
+def _filled(
+    kind: str, place: int, spec: EnvironmentSpec | AgentSpec, chosen: Settings, episodes: int
+) -> tuple[Settings, dict[str, Any]]:
+    """What was chosen from a grid, and with it all settings; what is refused is named by its place in the file."""
+    try:
+        given = {name: resolved(value, episodes) for name, value in chosen.items()}
+        if isinstance(spec, AgentSpec):
+            return given, agent_content(spec.name, given, episodes, spec.preset)
+        return given, environment_content(spec.name, given)
+    except LivarotError as error:
+        raise bad("spec", f"{kind} {place + 1}: {error}") from error
 
 
 def variants(value: Any) -> list[Any]:
@@ -222,6 +278,76 @@ def _without_none(value: Any) -> Any:
     return [_without_none(inner) for inner in value] if isinstance(value, list) else value
 
 
+_RANGE = f"0 to 2^63 - 1 ({MAX_SEED})"
+_FORMS = "write a number of seeds, a list of them, or { first = 100, count = 20 }"
+
+
+def _seeds(given: Any) -> Any:
+    """Seeds in one of their three forms; what is none of them is refused in words."""
+    if isinstance(given, SeedRange):
+        return given
+    if isinstance(given, range) and given.step == 1 and len(given):
+        given = {"first": given.start, "count": len(given)}
+    if isinstance(given, Mapping):
+        return _seed_range(given)
+    given = _listed("seeds", given)
+    if type(given) is int:
+        if not 1 <= given <= MAX_RUNS:
+            raise bad("seeds", f"{reprlib.repr(given)} is no number of seeds", cure=f"write one from 1 to {MAX_RUNS}")
+        return given
+    if not isinstance(given, list):
+        raise bad("seeds", f"{reprlib.repr(given)} is neither number, list nor table", cure=_FORMS)
+    if not given:
+        raise bad("seeds", "the list is empty", cure=_FORMS)
+    seeds = [whole(one) for one in given]
+    wrong = [place for place, one in enumerate(seeds) if type(one) is not int or not 0 <= one <= MAX_SEED]
+    if wrong:
+        problem = f"element {wrong[0] + 1} of the list is {reprlib.repr(seeds[wrong[0]])}"
+        raise bad("seeds", problem, cure=f"a seed is a whole number from {_RANGE}")
+    return seeds
+
+
+def _listed(argument: str, given: Any) -> Any:
+    """Tuples, ranges and arrays as lists, NumPy's integers as Python's."""
+    if isinstance(given, range) and len(given) > MAX_RUNS:
+        raise bad(argument, f"{given} has more than {MAX_RUNS} elements")
+    if isinstance(given, range | tuple):
+        return list(given)
+    return given.tolist() if isinstance(given, np.ndarray) else whole(given)
+
+
+def _seed_range(given: Mapping[str, Any]) -> SeedRange:
+    first, count = whole(given.get("first", 0)), whole(given.get("count"))
+    strange = [str(key) for key in given if key not in ("first", "count")]
+    if strange:
+        raise bad("seeds", f"unknown key {reprlib.repr(strange[0])}", cure="known: first, count")
+    if count is None:
+        raise bad("seeds", "count is missing", cure=f"write {{ first = {reprlib.repr(first)}, count = 20 }}")
+    if type(count) is not int or not 1 <= count <= MAX_RUNS:
+        raise bad("seeds", f"count is {reprlib.repr(count)}", cure=f"it is a whole number from 1 to {MAX_RUNS}")
+    if type(first) is not int or not 0 <= first <= MAX_SEED:
+        raise bad("seeds", f"first is {reprlib.repr(first)}", cure=f"a seed is a whole number from {_RANGE}")
+    if first + count - 1 > MAX_SEED:
+        raise bad("seeds", f"the last of them would be {first + count - 1}", cure=f"seeds are from {_RANGE}")
+    return SeedRange(first=first, count=count)
+
+
+def _episodes(given: Any) -> Any:
+    """A number of episodes, or a list of them, each at least 1 and no more than a file can hold."""
+    given = _listed("episodes", given)
+    several = isinstance(given, list)
+    counts = [whole(one) for one in (given if several else [given])]
+    if not counts:
+        raise bad("episodes", "the list is empty", cure="give at least one number")
+    for place, one in enumerate(counts):
+        here = f"element {place + 1} of the list is {reprlib.repr(one)}" if several else f"got {reprlib.repr(one)}"
+        if type(one) is not int or one < 1:
+            raise bad("episodes", here, cure="it must be a whole number from 1 on")
+        if one > MAX_EPISODES:
+            raise bad("episodes", f"{here}, more than a file can hold", cure=f"at most {MAX_EPISODES}")
+    return counts if several else counts[0]
+
+
 _PARTS: dict[str, type[BaseModel]] = {"environments": EnvironmentSpec, "agents": AgentSpec, "seeds": SeedRange}
 
 
@@ -237,5 +363,5 @@ def _first_problem(error: ValidationError) -> LivarotError:
         _PARTS.get(place[0], Experiment).model_fields if len(place) > 1 else Experiment.model_fields
     )
     close = difflib.get_close_matches(place[-1][:100], known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return bad("spec", f"unknown key {where[:120]!r}", cure=f"{hint}Known: {', '.join(known)}")
+    hint = f"did you mean {close[0]!r}? Known" if close else "known"
+    return bad("spec", f"unknown key {where[:120]!r}", cure=f"{hint}: {', '.join(known)}")

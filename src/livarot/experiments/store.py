@@ -44,9 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
-from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged
+from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
-from livarot.experiments.records import Damaged, Record, decode, encode, summary_of
+from livarot.experiments.records import Damaged, Record, decode, encode, encode_again, summary_of
 from livarot.experiments.result import COLUMNS, RunResult
 from livarot.experiments.spec import Experiment
 from livarot.storage import write_atomic, write_together
@@ -60,6 +60,7 @@ FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "runn
 SUFFIX = ".parquet"
 _RUN_FILE = re.compile(r"[0-9a-f]{64}\.parquet")
 MARKER = "livarot-store.json"
+OURS = (".", "index.sqlite")  # beginnings of names that may be there before the marker is
 STORE_SCHEMA = 1
 READERS = 2  # verifying is mostly work, not waiting
 
@@ -90,6 +91,8 @@ class Store:
     def __init__(self, path: str | Path, *, create: bool = False) -> None:
         self.path = Path(path)
         self._index: Index | None = None
+        if not str(path):
+            raise bad("store", "is empty", cure="name a folder")
         if create:
             self._create()
         elif not (self.path / MARKER).is_file():
@@ -102,6 +105,12 @@ class Store:
             raise bad("store", f"{str(self.path)!r} has schema {schema}", cure="upgrade livarot")
 
     def _create(self) -> None:
+        if not (self.path / MARKER).is_file() and self.path.is_dir():
+            names = sorted(path.name for path in self.path.iterdir())
+            foreign = [name for name in names if name not in FOLDERS and not name.startswith(OURS)]
+            if foreign:  # folders of ours without the marker: somebody is creating the store, or died while doing so
+                text = f"{str(self.path)!r} is no store and not empty ({foreign[0]!r} is there)"
+                raise bad("store", text, cure="choose another folder")
         try:
             for name in FOLDERS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -176,11 +185,15 @@ class Store:
             (self.path / "failed" / name).unlink(missing_ok=True)
 
     def failures(self) -> dict[str, dict[str, Any]]:
-        """Notes of failed runs by key: content, attempts, traceback."""
+        """Notes of failed runs by key: content, attempts, traceback; what is no such note is left out."""
         found = {}
         for path in sorted((self.path / "failed").glob("*.json")):
-            with contextlib.suppress(OSError, ValueError):
-                found[path.stem] = json.loads(path.read_text())
+            try:
+                note = json.loads(path.read_text())
+                if Cell.from_content(note["content"]).run(note["content"]["seed"]).key == path.stem:
+                    found[path.stem] = {"attempts": note["attempts"], "traceback": str(note["traceback"])} | note
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                logger.warning("%s is not used: %s", path.name, error)
         return found
 
     def add_spec(self, experiment: Experiment) -> None:
@@ -189,13 +202,30 @@ class Store:
             write_atomic(path, experiment.model_dump_json(exclude_defaults=True).encode())
 
     def specs(self) -> list[Experiment]:
-        """The experiments that were run here."""
-        found = []
+        """The experiments that were run here; a damaged file is left out, with a warning."""
+        return [experiment for _, experiment in self._read_specs() if experiment is not None]
+
+    def require_specs(self) -> list[Experiment]:
+        """All experiments that were run here, refused if one of them cannot be known any more."""
+        for path, experiment in (read := self._read_specs()):
+            if experiment is None:
+                text = f"{str(path)!r} is damaged: what it asked for is not known"
+                raise bad("store", text, cure="run its experiment again, or delete the file")
+        return [experiment for _, experiment in read if experiment is not None]
+
+    def _read_specs(self) -> list[tuple[Path, Experiment | None]]:
+        """Each file and what it holds: its name is the key of its content."""
+        found: list[tuple[Path, Experiment | None]] = []
         for path in sorted((self.path / "specs").glob("*.json")):
+            experiment = None
             try:
-                found.append(Experiment(**json.loads(path.read_text())))
+                experiment = Experiment(**json.loads(path.read_text()))
+                if experiment.key != path.stem:
+                    experiment = None
+                    raise bad("store", "its content is not that of its name")
             except (OSError, ValueError, TypeError) as error:
                 logger.warning("%s is not used: %s", path.name, error)
+            found.append((path, experiment))
         return found
 
     # ---------------------------------------------------------------- reading
@@ -211,27 +241,45 @@ class Store:
         try:
             return self._verified(key, self.run_path(key))[0]
         except Damaged as error:
-            self.set_aside(key, str(error))
+            self.set_aside(key, error)
             raise
 
-    def _verified(self, key: str, path: Path) -> tuple[Record, Entry]:
+    def _verified(self, key: str, path: Path, known: Mapping[str, Any] | None = None) -> tuple[Record, Entry]:
+        """A run and what to note of it.  ``known`` is what the index has: other bytes must at least be those of a
+        whole file, as it is written here.
+        """
         try:
-            data = path.read_bytes()
-            stat = path.stat()
+            with path.open("rb") as file:
+                stat, data = os.fstat(file.fileno()), file.read()
         except FileNotFoundError as error:
             raise bad("key", f"no run {key[:12]} in {str(self.path)!r}") from error
         except OSError as error:
             raise bad("store", f"cannot read {str(path)!r}: {error.strerror or error}") from error
-        record = decode(path, data)
-        if record.run.key != key:
-            raise Damaged(str(path), "it holds another run than its name says")
-        return record, Entry(record.summary, len(data), stat.st_mtime_ns, hashlib.sha256(data).hexdigest())
+        sha256 = hashlib.sha256(data).hexdigest()
+        try:
+            record = decode(path, data)
+            if record.run.key != key:
+                raise Damaged(str(path), "it holds another run than its name says")
+            if known is not None and known["sha256"] != sha256 and encode_again(record) != data:
+                raise Damaged(str(path), "it is not what was written")
+        except Damaged as error:
+            error.seen = stat
+            raise
+        times = (known["seconds"], known["finished"]) if known is not None and known["sha256"] == sha256 else ()
+        return record, Entry(record.summary, len(data), stat.st_mtime_ns, sha256, *times)
 
-    def set_aside(self, key: str, why: str) -> None:
-        """Move a damaged file to ``corrupt/``: its run is missing again."""
-        logger.warning("%s", why)
+    def set_aside(self, key: str, damage: Damaged) -> None:
+        """Move a damaged file to ``corrupt/``: its run is missing again.
+
+        Unless another process was faster, and what is there now is not what was read.
+        """
+        path, seen = self.run_path(key), damage.seen
         with contextlib.suppress(FileNotFoundError):
-            os.replace(self.run_path(key), self.path / "corrupt" / f"{key}.{time.time_ns()}{SUFFIX}")
+            now = path.stat()
+            if seen is not None and (now.st_ino, now.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
+                return
+            logger.warning("%s", damage)
+            os.replace(path, self.path / "corrupt" / f"{key}.{time.time_ns()}{SUFFIX}")
         with contextlib.suppress(sqlite3.Error, LivarotError):
             self.index.remove([key])
 
@@ -240,13 +288,16 @@ class Store:
 
         ``verify`` compares the SHA-256 of every file (of the keys in ``only``), whatever its date says.
         """
+        known = self._known()  # before the files: what is finished meanwhile is new, and not gone
         files = self.stored()
-        known = self._known()
         gone = [key for key in known if key not in files]
         doubtful: list[str] = []
         same: set[str] = set()
         for key, entry in files.items():
-            row, stat = known.get(key), entry.stat()
+            try:
+                row, stat = known.get(key), entry.stat()
+            except FileNotFoundError:  # set aside by another process
+                continue
             trusted = row is not None and (row["size"], row["mtime"]) == (stat.st_size, stat.st_mtime_ns)
             if trusted and verify and row is not None and (only is None or key in only):
                 trusted = _sha256(Path(entry.path)) == row["sha256"]
@@ -254,10 +305,11 @@ class Store:
         found: list[tuple[Run, Entry]] = []
         damaged = 0
         with ThreadPoolExecutor(READERS) as pool:
-            for key, checked in zip(doubtful, pool.map(self._checked, doubtful), strict=True):
+            checks = pool.map(lambda key: self._checked(key, known.get(key)), doubtful)
+            for key, checked in zip(doubtful, checks, strict=True):
                 if isinstance(checked, Damaged):
                     damaged += 1
-                    self.set_aside(key, str(checked))
+                    self.set_aside(key, checked)
                 elif checked is not None:
                     found.append(checked)
         if gone:
@@ -265,9 +317,9 @@ class Store:
         self.note(found)
         return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
 
-    def _checked(self, key: str) -> tuple[Run, Entry] | Damaged | None:
+    def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
-            record, entry = self._verified(key, self.run_path(key))
+            record, entry = self._verified(key, self.run_path(key), known)
         except Damaged as error:
             return error
         except LivarotError as error:
@@ -294,7 +346,7 @@ class Store:
         ]
         try:
             self.index.add(listed, rows)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
     def _known(self) -> dict[str, dict[str, Any]]:
@@ -305,6 +357,9 @@ class Store:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:
+            if is_busy(error):  # others are at work with it: it may be whole
+                logger.warning("the index cannot be read (%s): the files are", error)
+                return {}
             logger.warning("the index is damaged and made anew: %s", error)
             self.close()
             self._drop_index()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import signal
 import threading
@@ -26,12 +27,13 @@ from typing import Any, NamedTuple
 
 from livarot.errors import bad, require_positive_int
 from livarot.experiments import housekeeping
-from livarot.experiments.backends import Engine, WorkersDied, engine
-from livarot.experiments.index import DriverLock
+from livarot.experiments.backends import Engine, WorkersDied, check_backend, engine
+from livarot.experiments.checks import check_cells
+from livarot.experiments.index import GUARD, DriverLock, guarded
 from livarot.experiments.keys import Cell, Run
 from livarot.experiments.spec import Experiment
-from livarot.experiments.store import Store
-from livarot.experiments.worker import STOP, Outcome, Task
+from livarot.experiments.store import SUFFIX, Store
+from livarot.experiments.worker import STOP, Outcome, Task, fault_notes
 
 logger = logging.getLogger(__name__)
 
@@ -102,18 +104,23 @@ def sweep(
     """
     require_positive_int("workers", workers)
     require_positive_int("group", group)
+    if not (math.isfinite(checkpoint_seconds) and checkpoint_seconds >= 0.0):
+        raise bad("checkpoint_seconds", f"must be a number of seconds, got {checkpoint_seconds}")
+    check_backend(backend, address)
     require_positive_int("shard", shard[1])
     if not 1 <= shard[0] <= shard[1]:
         raise bad("shard", f"{shard[0]}/{shard[1]} is no part", cure="number the parts 1/n to n/n")
     planned = plan(experiment, shard)
-    with Store(store, create=True) as opened:
+    check_cells(_unfinished(planned, Path(store) / "runs"))
+    options = {
+        "checkpoint_seconds": checkpoint_seconds,
+        "checkpoint_episodes": checkpoint_episodes,
+        "imports": tuple(imports),
+    }
+    with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False):
+        begun = _Sweep(opened, planned, group, options, observer, last_words)  # from here on its lock protects it
         opened.add_spec(experiment)
-        options = {
-            "checkpoint_seconds": checkpoint_seconds,
-            "checkpoint_episodes": checkpoint_episodes,
-            "imports": tuple(imports),
-        }
-        return _Sweep(opened, planned, group, options, observer, last_words).run(backend, workers, address)
+        return begun.run(backend, workers, address)
 
 
 def plan(experiment: Experiment, shard: tuple[int, int] = (1, 1)) -> list[tuple[Cell, list[int]]]:
@@ -125,6 +132,12 @@ def plan(experiment: Experiment, shard: tuple[int, int] = (1, 1)) -> list[tuple[
         for number, cell in enumerate(experiment.cells())
     ]
     return [(cell, chosen) for cell, chosen in found if chosen]
+
+
+def _unfinished(planned: list[tuple[Cell, list[int]]], folder: Path) -> list[Cell]:
+    """The cells that lack some file."""
+    there = set(os.listdir(folder)) if folder.is_dir() else set()
+    return [cell for cell, seeds in planned if any(f"{cell.run(seed).key}{SUFFIX}" not in there for seed in seeds)]
 
 
 def blocks(planned: list[tuple[Cell, list[int]]], workers: int, group: int) -> list[tuple[Cell, list[int]]]:
@@ -161,6 +174,7 @@ class _Sweep:
         self.since = time.time()
         self.tasks: dict[int, Task] = {}
         self.strikes: dict[int, int] = {}
+        self.barren = 0  # rounds in a row that ended in a death and brought nothing
         self.elsewhere: set[str] = set()  # claimed by other drivers
         self.episodes_planned = 0
         self.engine: Engine | None = None
@@ -171,7 +185,7 @@ class _Sweep:
 
     # ---------------------------------------------------------------- the whole
     def run(self, backend: str, workers: int, address: str | None) -> Report:
-        housekeeping.tidy(self.store, self.lock.token)
+        housekeeping.tidy(self.store, self.lock)
         self.folder.mkdir(parents=True, exist_ok=True)
         present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
         self.report.before = len(present)
@@ -182,7 +196,6 @@ class _Sweep:
                 pending.append(self._task(cell, missing))
         self.episodes_planned = sum(t.cell.episodes * len(t.seeds) for t in self.tasks.values())
         try:
-            self._check_models(pending)
             if pending:
                 with self._signals(), self._watching():
                     self.engine = engine(backend, workers, address, self.folder)
@@ -204,21 +217,12 @@ class _Sweep:
         self.strikes[number] = 0
         return number
 
-    def _check_models(self, pending: list[int]) -> None:
-        """Every environment that is needed can be built: found out before any work."""
-        seen = set()
-        for number in pending:
-            cell = self.tasks[number].cell
-            world = (cell.environment, json.dumps(cell.environment_settings, sort_keys=True))
-            if world not in seen:
-                seen.add(world)
-                cell.model()
-
     def _work(self, chosen: Engine, pending: list[int]) -> None:
         while (pending or self.elsewhere) and not self.stopping.is_set():
             crowd = [number for number in pending if self.strikes[number] == 0]
             now, alone = (crowd, False) if crowd else (pending[:1], True)
-            pending = [number for number in pending if number not in set(now)]
+            chosen_now = set(now)
+            pending = [number for number in pending if number not in chosen_now]
             if now:
                 pending += self._round(chosen, now, alone)
             else:
@@ -228,6 +232,7 @@ class _Sweep:
         """Run tasks; the numbers of those to be tried again."""
         open_tasks = dict.fromkeys(numbers)
         again: list[int] = []
+        struck = sum(self.strikes.values())
         outcomes = chosen.run(self._claimed(numbers, open_tasks), alone=alone)
         try:
             for outcome in outcomes:
@@ -238,7 +243,12 @@ class _Sweep:
                 return []
             self.report.deaths += 1
             logger.warning("a worker died (%s)", death)
-            again += self._after_death(list(open_tasks), str(death))
+            again += self._after_death(list(open_tasks), str(death), alone)
+            moved = len(open_tasks) < len(numbers) or sum(self.strikes.values()) > struck
+            self.barren = 0 if moved else self.barren + 1
+            if self.barren == ATTEMPTS:
+                self._release()
+                raise bad("backend", f"workers die before they begin ({death})", cure="see livarot doctor") from death
         except BaseException:
             self.stopping.set()
             self._end_workers()
@@ -284,13 +294,13 @@ class _Sweep:
         self._show()
         return []
 
-    def _after_death(self, numbers: list[int], said: str) -> list[int]:
-        """One strike for each task that had begun; the third one is out."""
+    def _after_death(self, numbers: list[int], said: str, alone: bool) -> list[int]:
+        """One strike for each task that had begun, or was alone; the third one is out."""
         again = []
         for number in numbers:
             task = self.tasks[number]
-            begun = task.marker.exists()
-            notes = _fault_notes(task.marker)
+            begun = alone or task.marker.exists()
+            notes = fault_notes(task.marker)
             task.marker.unlink(missing_ok=True)
             self._release(task.keys)
             if not begun:
@@ -329,7 +339,7 @@ class _Sweep:
     def _others(self) -> list[int]:
         """See what the other drivers have done; what a dead one left is ours."""
         time.sleep(0.1)
-        left: dict[Cell, list[int]] = {}
+        left: dict[str, list[Run]] = {}
         ready = {key for key in self.elsewhere if self.store.has(key)}
         self.report.done += len(ready)
         self.elsewhere -= ready
@@ -337,14 +347,13 @@ class _Sweep:
             self.report.failed[key] = "failed in another driver"
             self.elsewhere.discard(key)
         for key in self._claim(sorted(self.elsewhere)):
-            run = self.runs[key]
-            left.setdefault(run.cell, []).append(run.seed)
+            left.setdefault(self.runs[key].cell.key, []).append(self.runs[key])
             self.elsewhere.discard(key)
         self._show()
         return [
-            self._task(cell, sorted(seeds)[at : at + self.group])
-            for cell, seeds in left.items()
-            for at in range(0, len(seeds), self.group)
+            self._task(runs[0].cell, sorted(run.seed for run in runs)[at : at + self.group])
+            for runs in left.values()
+            for at in range(0, len(runs), self.group)
         ]
 
     def _failed_elsewhere(self) -> set[str]:
@@ -432,12 +441,3 @@ class _Sweep:
         self._release()
         housekeeping.remove_folder(self.folder)
         self.lock.release()
-
-
-def _fault_notes(marker: Path) -> str:
-    """What a crashing worker could still say of where it was."""
-    try:
-        pid = json.loads(marker.read_text())["pid"]
-        return (marker.parent / f"{pid}.fault").read_text()[-4000:]
-    except (OSError, ValueError, KeyError):
-        return ""

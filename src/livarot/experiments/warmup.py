@@ -42,8 +42,10 @@ from livarot.agents.ucbvi import Bernstein
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.problem import MNLMDP
 from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
+from livarot.envs.gym import MNLEnv
 from livarot.experiments.run import run
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
+from livarot.infinite.planning import diameter as infinite_diameter
 from livarot.planning.backward import evaluate, solve
 from livarot.planning.inner import inner_max
 from livarot.planning.robust import evaluate_robust, solve_robust
@@ -165,7 +167,12 @@ def _robust() -> None:
 def _other_horizons() -> None:
     for agent in (OFULMLogB(), OFUMNLPP()):
         run(mnl_bandit(3, 3, 2), agent, 3, seed=SEEDS)
-    run_infinite(InfiniteMDP.from_mdp(park_two_state()), UCMNLK(discount=0.9), 3, seed=SEEDS)
+    endless = InfiniteMDP.from_mdp(park_two_state())
+    run_infinite(endless, UCMNLK(discount=0.9), 3, seed=SEEDS)
+    infinite_diameter(endless)
+    gymnasium = MNLEnv(hard_chain(3))
+    gymnasium.reset(seed=0)
+    gymnasium.step(0)
 
 
 def _repeated() -> None:

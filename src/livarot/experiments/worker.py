@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import hashlib
 import importlib
 import json
 import os
@@ -31,7 +32,10 @@ from livarot.experiments.store import Entry, Store
 
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
 STOP = "stop"
-_PATHS = re.compile(r'File "[^"\n]*[/\\]((?:livarot|site-packages|lib|tests)[/\\][^"\n]*)"')
+_PATHS = re.compile(
+    r'File "(?:[^"\n]*[/\\])?(?:site-packages|python3\.\d+|src)[/\\]([^"\n]*)"'  # within a package
+    r'|File "[^"\n]*[/\\]([^"/\\\n]*)"'  # elsewhere
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def execute(task: Task) -> Outcome:
         return Outcome(task.number, "stopped")
     except _Unwritable as error:
         return Outcome(task.number, "unwritable", message=str(error))
-    except Exception:
+    except (Exception, SystemExit):  # an agent that calls sys.exit fails, and nothing else ends
         return Outcome(task.number, "failed", message=readable_traceback())
     finally:
         _unmark(task)
@@ -89,12 +93,11 @@ def _execute(task: Task) -> Outcome:
     begin = time.perf_counter()
     if (task.marker.parent / STOP).exists():
         raise Stopped
-    for name in task.imports:  # named on the command line, never by a file
-        importlib.import_module(name)
+    source = _imported(task.imports)
     replicas = _replicas(task)
     folder = Path(task.store) / "checkpoints"
-    checkpoint.restore(folder, task.cell, replicas)
-    _advance(task, replicas, folder)
+    checkpoint.restore(folder, task.cell, replicas, source)
+    _advance(task, replicas, folder, source)
     try:
         entries = _write(task, replicas, begin)
     except LivarotError as error:
@@ -118,7 +121,16 @@ def _replicas(task: Task) -> Replicas:
     return Replicas([mdp], cell.learner(mdp), cell.episodes, task.seeds)
 
 
-def _advance(task: Task, replicas: Replicas, folder: Path) -> None:
+def _imported(names: tuple[str, ...]) -> str:
+    """Import modules, named on the command line and never by a file; a hash of their sources."""
+    found = hashlib.sha256()
+    for name in names:
+        path = getattr(importlib.import_module(name), "__file__", None)
+        found.update(name.encode() + b"\0" + (b"" if path is None else Path(path).read_bytes()))
+    return found.hexdigest()[:16] if names else ""
+
+
+def _advance(task: Task, replicas: Replicas, folder: Path, source: str) -> None:
     """All episodes, with a beat twice a second (or as often as checkpoints are wished for)."""
     last = {"beat": time.monotonic(), "saved": time.monotonic()}
     beat = min(BEAT, task.checkpoint_seconds)
@@ -127,7 +139,7 @@ def _advance(task: Task, replicas: Replicas, folder: Path) -> None:
     def save() -> None:
         nonlocal storable
         try:
-            storable = storable and checkpoint.save(folder, task.cell, replicas)
+            storable = storable and checkpoint.save(folder, task.cell, replicas, source)
         except LivarotError as error:
             raise _Unwritable(str(error)) from error
         last["saved"] = time.monotonic()
@@ -177,8 +189,28 @@ def _unmark(task: Task) -> None:
 
 
 def readable_traceback() -> str:
-    """The traceback at hand, files named within their package: no path of this machine."""
-    return _PATHS.sub(r'File "\1"', traceback.format_exc(limit=-20))[-8000:]
+    """The traceback at hand, without paths of this machine."""
+    return without_paths(traceback.format_exc(limit=-20))[-8000:]
+
+
+def without_paths(text: str) -> str:
+    """Files named within their package, or by their names alone.
+
+    >>> without_paths('File "/a/b/site-packages/numpy/linalg/x.py", line 3, in f')
+    'File "numpy/linalg/x.py", line 3, in f'
+    >>> without_paths('File "/a/b/plug.py", line 3')
+    'File "plug.py", line 3'
+    """
+    return _PATHS.sub(lambda found: f'File "{found[1] or found[2]}"', text)
+
+
+def fault_notes(marker: Path) -> str:
+    """What a crashing worker could still say of where it was."""
+    try:
+        pid = json.loads(marker.read_text())["pid"]
+        return without_paths((marker.parent / f"{pid}.fault").read_text())[-4000:]
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 def begin_worker(driver: int, faults: str) -> None:

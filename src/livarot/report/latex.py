@@ -6,13 +6,15 @@ r"""The table of a report for LaTeX, with booktabs' rules and nothing that a nam
 
 from __future__ import annotations
 
-import math
 import re
 
 from livarot.experiments.statistics import Interval
-from livarot.report.summary import NO_REGRET, CellSummary, Summary
+from livarot.report.runs import counted
+from livarot.report.summary import CellSummary, Summary, best_learners, percent, told
 
-MAX_ROWS = 200
+MAX_ROWS = 1000
+LONG = 45  # lines; longer tables are broken over pages
+COLUMNS = "lr r@{\\ }r r@{\\ }r r"
 _SIGNS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -34,66 +36,75 @@ _SIGNS = {
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX prints it; what is not printable becomes a question mark, hyphens do not join to dashes."""
-    joined = "".join(_SIGNS.get(sign, sign) if sign.isprintable() else "?" for sign in text)
+    """Text as LaTeX prints it, on one line; what is not printable becomes its code, hyphens do not join to dashes."""
+    signs = [sign if sign.isprintable() else f"[{ord(sign):02X}]" for sign in " ".join(text.split())]
+    joined = "".join(_SIGNS.get(sign, sign) for sign in "".join(signs))
     return re.sub("-(?=-)", "-{}", joined)
 
 
 def table(summary: Summary) -> str:
-    """One row per environment and agent: mean and interquartile mean of the regret with intervals, coverage.
+    """A heading per environment and a row per agent: mean and interquartile mean of the regret, coverage.
 
-    The least mean regret of an environment is bold.
+    The least mean regret of an environment is bold if at least two agents learn there; controls are never bold.
     """
-    lines = [
-        "% Made by `livarot report`; needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc} with textcomp's signs.",
-        "% Cumulative exact regret after the last episode; brackets: 95 % bootstrap-t intervals over the seeds.",
-        r"\begin{tabular}{llrrlll}",
-        r"\toprule",
-        r"environment & agent & $T$ & seeds & regret & interquartile mean & covered \\",
-    ]
+    rows: list[str] = []
     count = 0
     for panel, about in enumerate(summary.panels):
-        here = summary.of_panel(panel) if count < MAX_ROWS else []
-        best = min((float(one.values.mean()) for one in here), default=math.nan)
-        for place, one in enumerate(here[: MAX_ROWS - count]):
-            lines.append(r"\midrule") if place == 0 else None
-            name = escape(about.name) if place == 0 else ""
-            lines.append(_row(name, summary, one, bold=float(one.values.mean()) <= best))
+        here = summary.of_panel(panel)[: MAX_ROWS - count]
+        best = best_learners(summary, summary.of_panel(panel))
+        if here:
+            rows += [r"\midrule"] if rows else []
+            rows.append(f"\\multicolumn{{7}}{{l}}{{{escape(about.name)}, $T = {about.episodes}$}} \\\\*")
+        rows += [_row(summary, one, bold=one.agent in best) for one in here]
         count += len(here)
-    if len(summary.cells) > MAX_ROWS:
-        lines.append(f"% {len(summary.cells) - MAX_ROWS} rows left out")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    if len(summary.cells) > count:
+        rows += [r"\midrule", f"\\multicolumn{{7}}{{l}}{{{counted(len(summary.cells) - count, 'row')} left out}} \\\\"]
+    long = sum(row != r"\midrule" for row in rows) > LONG
+    package = "booktabs, longtable" if long else "booktabs"
+    head = [
+        r"\toprule",
+        r"agent & seeds & \multicolumn{2}{c}{regret} & \multicolumn{2}{c}{interquartile mean} & covered \\",
+        r"\midrule",
+    ]
+    return "\n".join(
+        [
+            f"% Made by `livarot report`; needs \\usepackage{{{package}}} and \\usepackage[T1]{{fontenc}};",
+            "% before 2020 also \\usepackage{textcomp}.",
+            "% Names in other scripts than the Latin one need LuaLaTeX or XeLaTeX and a font that has them.",
+            "% Cumulative exact regret after the last episode; brackets: 95 % bootstrap intervals over the seeds.",
+            f"\\begin{{{'longtable' if long else 'tabular'}}}{{{COLUMNS}}}",
+            *head,
+            *(["\\endhead"] if long else []),
+            *(row if long else row.replace(r"\\*", r"\\") for row in rows),
+            r"\bottomrule",
+            f"\\end{{{'longtable' if long else 'tabular'}}}",
+            "",
+        ]
+    )
 
 
-def _row(name: str, summary: Summary, one: CellSummary, *, bold: bool) -> str:
+def _row(summary: Summary, one: CellSummary, *, bold: bool) -> str:
     covered = one.audit["covered"]
-    regret = _interval(one.totals["regret"], bold=bold)
     parts = [
-        name,
-        escape(summary.agents[one.agent]),
-        str(one.cell.episodes),
+        f"\\quad {escape(summary.agents[one.agent])}",
         str(len(one.seeds)),
-        regret,
-        _interval(one.totals["iqm"]),
-        "" if covered is None else f"${100.0 * covered:.1f}\\,\\%$",
+        *_interval(one.totals["regret"], bold=bold),
+        *_interval(one.totals["iqm"]),
+        "" if covered is None else f"${percent([covered])[0]}\\,\\%$",
     ]
     return " & ".join(parts) + r" \\"
 
 
-def _interval(found: Interval | None, *, bold: bool = False) -> str:
-    if found is None:
-        return ""
-    first = _number(found.estimate)
-    first = f"\\mathbf{{{first}}}" if bold else first
-    if not (math.isfinite(found.low) and math.isfinite(found.high)):
-        return f"${first}$"
-    return f"${first}\\ [{_number(found.low)}, {_number(found.high)}]$"
+def _interval(found: Interval | None, *, bold: bool = False) -> tuple[str, str]:
+    """The estimate and its interval, for two columns."""
+    text = [_powers(number) for number in told(found)]
+    if not text:
+        return "", ""
+    first = f"$\\mathbf{{{text[0]}}}$" if bold else f"${text[0]}$"
+    return first, f"$[{text[1]}, {text[2]}]$" if len(text) == 3 else ""
 
 
-def _number(value: float) -> str:
-    """Four digits; powers of ten as LaTeX writes them, rounding errors of sums as 0."""
-    text = f"{value:.4g}" if abs(value) > NO_REGRET else "0"
-    if "e" not in text:
-        return text
-    mantissa, exponent = text.split("e")
-    return f"{mantissa} \\cdot 10^{{{int(exponent)}}}"
+def _powers(number: str) -> str:
+    """Powers of ten as LaTeX writes them."""
+    mantissa, _, exponent = number.partition("e")
+    return f"{mantissa} \\cdot 10^{{{exponent}}}" if exponent else mantissa

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from livarot.errors import bad
@@ -23,12 +23,27 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def write_all(folder: str | os.PathLike[str], content: Mapping[str, bytes]) -> list[Path]:
-    """Write files by name, each complete or not at all; returns their paths."""
+def write_all(folder: str | os.PathLike[str], content: Mapping[str, bytes], *, own: Collection[str] = ()) -> list[Path]:
+    """Write files by name, each complete or not at all; returns their paths.
+
+    ``own`` are all names that the caller ever writes: such files of an earlier time that are not written now are
+    removed.  Nothing else in the folder is touched.
+    """
     path = check_folder(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise bad("out", f"cannot create {str(path)!r}: {error.strerror or error}") from error
     write_together({path / name: data for name, data in content.items()})
+    for name in own:
+        if name not in content and (path / name).is_file():
+            _remove(path / name)
     return [path / name for name in content]
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        problem = f"cannot remove {str(path)!r}, which is of an earlier report: {error.strerror or error}"
+        raise bad("out", problem, cure="delete it, or choose another folder") from error

@@ -12,8 +12,10 @@ import base64
 import hashlib
 import html
 import json
+import logging
 import math
 import os
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,10 @@ import numpy as np
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
 from livarot.report.output import check_folder, write_all
-from livarot.report.runs import read_runs, require_runs
-from livarot.report.summary import CellSummary, Curve, Summary, summarise
+from livarot.report.runs import Runs, counted, distinct, natural, read_runs, require_runs
+from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
+
+logger = logging.getLogger(__name__)
 
 ASSETS = Path(__file__).parent / "assets"
 METRICS = (
@@ -32,20 +36,32 @@ METRICS = (
     ("realised_regret", "cumulative regret (realised)"),
     ("optimism_gap", "optimism: value of the plan minus V*"),
 )
-DIGITS = 5
+DIGITS = 5  # of what is drawn; what is printed is rounded from the full numbers, by `told`
+SHORT, TINY, SELECTED = 48, 26, 64  # signs of an agent in a plot, on a narrow screen, and of an environment
 MAX_SPEC = 20_000  # characters of a spec on the page
 MAX_FAILURES = 50
+FIGURES = ("curves", "scaling", "comparisons")
+FILES = ("report.html", "table.tex", *(f"{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")))
 
 
 def report(store: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:
     """Read a store and write page, figures and table into the folder ``out``; their paths.
 
-    All files are made before the first one is written, and each is written complete or not at all.
+    All files are made before the first one is written, and each is written complete or not at all.  Figures of an
+    earlier report that this one does not have are removed.  Damaged runs are left out, and named by warnings.
     """
     check_folder(out)
     runs = read_runs(Path(store))
+    _warn(runs)
     require_runs(runs)
-    return write_all(out, files(summarise(runs)))
+    return write_all(out, files(summarise(runs)), own=FILES)
+
+
+def _warn(runs: Runs) -> None:
+    for text in runs.damaged[:MAX_FAILURES]:
+        logger.warning("left out: %s", text)
+    if len(runs.damaged) > MAX_FAILURES:
+        logger.warning("left out: %d more damaged files", len(runs.damaged) - MAX_FAILURES)
 
 
 def files(summary: Summary) -> dict[str, bytes]:
@@ -91,10 +107,29 @@ def page(summary: Summary) -> str:
 
 
 def data_of(summary: Summary) -> dict[str, Any]:
-    """What the script draws, ready for JSON."""
+    """What the script draws, ready for JSON; numbers that it prints come as text."""
+    from livarot.report.curves import COLOURS
+
+    panel_names = distinct([panel.name for panel in summary.panels], SELECTED)
+    family_names = distinct([str(family) for family in summary.families], SELECTED)
     return {
         "agents": summary.agents,
-        "panels": [panel._asdict() for panel in summary.panels],
+        "short": distinct(summary.agents, SHORT),
+        "tiny": distinct(summary.agents, TINY),
+        "agent_rank": _ranks(summary.agents),
+        "colours": [colour.lower() for colour in COLOURS],
+        "panels": [
+            {
+                "name": panel.name,
+                "short": short,
+                "horizon": panel.horizon,
+                "episodes": panel.episodes,
+                "family": panel.family,
+            }
+            for panel, short in zip(summary.panels, panel_names, strict=True)
+        ],
+        "panel_rank": _ranks([panel.name for panel in summary.panels]),
+        "families": family_names,
         "metrics": [list(metric) for metric in METRICS if any(metric[0] in one.curves for one in summary.cells)],
         "cells": [_cell(one) for one in summary.cells],
         "pairs": [
@@ -104,6 +139,7 @@ def data_of(summary: Summary) -> dict[str, Any]:
                 "second": one.second,
                 "difference": _triple(one.difference[:3]),
                 "improvement": _triple(one.improvement),
+                "told": [spread(one.difference[:3]), spread(one.improvement)],
                 "seeds": one.difference.n_seeds,
             }
             for one in summary.comparisons
@@ -116,11 +152,32 @@ def data_of(summary: Summary) -> dict[str, Any]:
                 "mean": [_number(_regret(summary, index)[0]) for index in line.cells],
                 "low": [_number(_regret(summary, index)[1]) for index in line.cells],
                 "high": [_number(_regret(summary, index)[2]) for index in line.cells],
-                "slope": _triple(line.slope),
+                "slope": spread(line.slope),
             }
             for line in summary.scaling
         ],
     }
+
+
+def spread(values: Iterable[float] | None) -> str:
+    """An estimate with its interval as text.
+
+    >>> spread((35.5442, 22.2178, 56.579))
+    '36 [22, 57]'
+    """
+    text = told(values)
+    return f"{text[0]} [{text[1]}, {text[2]}]" if len(text) == 3 else "".join(text)
+
+
+def _share(values: Iterable[float] | None) -> str:
+    text = percent(values)
+    return f"{text[0]} % [{text[1]}, {text[2]}]" if len(text) == 3 else "".join(f"{one} %" for one in text)
+
+
+def _ranks(names: list[str]) -> list[int]:
+    """Places of names in an order that knows numbers."""
+    order = {name: place for place, name in enumerate(sorted(set(names), key=natural))}
+    return [order[name] for name in names]
 
 
 def _regret(summary: Summary, index: int) -> tuple[float, float, float]:
@@ -129,6 +186,7 @@ def _regret(summary: Summary, index: int) -> tuple[float, float, float]:
 
 
 def _cell(one: CellSummary) -> dict[str, Any]:
+    audit = one.audit
     return {
         "panel": one.panel,
         "agent": one.agent,
@@ -139,9 +197,26 @@ def _cell(one: CellSummary) -> dict[str, Any]:
         "iqm": _triple(one.totals["iqm"]),
         "realised": _triple(one.totals["realised_regret"]),
         "audit": {
-            name: _triple(value) if isinstance(value, tuple) else _number(value) for name, value in one.audit.items()
+            name: _triple(value) if isinstance(value, tuple) else _number(value) for name, value in audit.items()
+        },
+        "contradicted": contradicted(audit),
+        "told": {
+            "regret": spread(one.totals["regret"]),
+            "iqm": spread(one.totals["iqm"]),
+            "realised": spread(one.totals["realised_regret"]),
+            "sigma_bar": spread(_one(audit["sigma_bar"])),
+            "covered": _share(_one(audit["covered"])),
+            "always_covered": _share(audit["always_covered"]),
+            "promised": _share(_one(audit["promised"])) or ("nothing" if audit["covered"] is not None else ""),
+            "optimistic": _share(_one(audit["optimistic"])),
+            "least_optimism": spread(_one(audit["least_optimism"])),
+            "inner_gap": "".join(told(_one(audit["inner_gap"]), zero=0.0)),
         },
     }
+
+
+def _one(value: float | None) -> list[float] | None:
+    return None if value is None else [value]
 
 
 def _curve(curve: Curve) -> dict[str, Any]:
@@ -186,16 +261,21 @@ def _sha256(text: str) -> str:
 
 def _intro(summary: Summary) -> str:
     runs = summary.runs
-    counts = f"{runs.n_runs} runs, {len(summary.agents)} agents, {len(summary.panels)} environments"
-    more = f", {len(runs.failures)} failed" if runs.failures else ""
-    more += f", {len(runs.damaged)} damaged files left out" if runs.damaged else ""
-    return html.escape(f"{counts}{more}. livarot {version('livarot')}.")
+    parts = [
+        counted(runs.n_runs, "run"),
+        counted(len(summary.agents), "agent"),
+        counted(len(summary.panels), "environment"),
+        *([f"{len(runs.failures)} failed"] if runs.failures else []),
+        *([f"{counted(len(runs.damaged), 'damaged file')} left out"] if runs.damaged else []),
+    ]
+    return html.escape(f"{', '.join(parts)}. livarot {version('livarot')}.")
 
 
 def _left_out(summary: Summary) -> str:
     if not summary.comparisons_left_out:
         return ""
-    return f"{summary.comparisons_left_out} pairs are left out: too few seeds in common, or too many pairs."
+    pairs = counted(summary.comparisons_left_out, "pair is", "pairs are")
+    return f"{pairs} left out (of all environments): too few seeds in common, or too many pairs."
 
 
 def _provenance(summary: Summary) -> str:
@@ -205,7 +285,7 @@ def _provenance(summary: Summary) -> str:
             f"<tr><td>{html.escape(str(name))}</td><td>{html.escape(str(value))}</td></tr>"
             for name, value in found.items()
         )
-        parts.append(f"<details><summary>{count} runs made by</summary><table>{rows}</table></details>")
+        parts.append(f"<details><summary>{counted(count, 'run')} made by</summary><table>{rows}</table></details>")
     for experiment in summary.runs.experiments:
         text = experiment.to_toml()
         more = "\n# ..." if len(text) > MAX_SPEC else ""

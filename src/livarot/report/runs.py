@@ -8,31 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.ragged import FloatArray
 from livarot.errors import LivarotError, bad
-from livarot.experiments.keys import Cell, agent_content, canonical, environment_content, resolved
+from livarot.experiments.keys import (
+    EPISODES,
+    PRESETS,
+    Cell,
+    agent_content,
+    canonical,
+    environment_content,
+    resolved,
+)
 from livarot.experiments.records import Damaged, decode
 from livarot.experiments.spec import Experiment, variants
 from livarot.experiments.store import Store
-
-logger = logging.getLogger(__name__)
 
 POINTS = 100  # of a curve
 CURVES = ("regret", "realised_regret", "optimism_gap")  # the first two summed up over the episodes
 OPTIMISTIC = -1e-9  # a plan's value may be below V* by rounding
 READERS = 4
-MAX_LABEL = 120
+MAX_LABEL, MAX_VALUE = 200, 60  # signs of a part of a name
+BREAKS = " ,(/"  # a name may be cut after these
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +156,8 @@ def _read(store: Store, key: str) -> tuple[str, tuple[Cell, Reduced] | str | Non
 
 def _order(cell: Cell) -> tuple[Any, ...]:
     horizon = horizon_of(cell)
-    rest = {name: value for name, value in cell.environment_settings.items() if name != "horizon"}
-    world = (cell.environment, canonical(rest), -1 if horizon is None else horizon)
-    return (*world, cell.episodes, cell.agent, canonical(cell.agent_settings))
+    world = (cell.environment, natural(canonical(without_horizon(cell))), -1 if horizon is None else horizon)
+    return (*world, cell.episodes, cell.agent, natural(canonical(cell.agent_settings)))
 
 
 def horizon_of(cell: Cell) -> int | None:
@@ -159,40 +166,155 @@ def horizon_of(cell: Cell) -> int | None:
     return found if type(found) is int and found > 0 else None
 
 
+def without_horizon(cell: Cell) -> dict[str, Any]:
+    """The other settings of the environment."""
+    return {name: value for name, value in cell.environment_settings.items() if name != "horizon"}
+
+
+def natural(text: str) -> tuple[Any, ...]:
+    """A key that sorts numbers in texts by their value.
+
+    >>> sorted(["x=10", "x=5", "x=0.5"], key=natural)
+    ['x=0.5', 'x=5', 'x=10']
+    """
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", text)
+    return tuple(float(part) if place % 2 else part for place, part in enumerate(parts))
+
+
 # -------------------------------------------------------------------- names
-def environment_names(runs: Runs) -> dict[str, str]:
-    """A name for the environment of each cell: the label of its experiment, or its name and the settings that vary."""
-    wanted = {key: (cell.environment, cell.environment_settings) for key, cell in runs.cells.items()}
-    return _names(wanted, _labels(runs.experiments, "environments"))
+class Name(NamedTuple):
+    """What a thing is called: its label or registered name, and what tells it from others that are called so."""
+
+    base: str
+    told: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.base} ({self.told})" if self.told else self.base
 
 
-def agent_names(runs: Runs) -> dict[str, str]:
-    """A name for the agent of each cell, likewise."""
-    wanted = {key: (cell.agent, cell.agent_settings) for key, cell in runs.cells.items()}
-    return _names(wanted, _labels(runs.experiments, "agents"))
+class Thing(NamedTuple):
+    """An agent or an environment: its registered name and all of its settings."""
+
+    name: str
+    settings: dict[str, Any]
+    episodes: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.name, canonical(self.settings)
 
 
-def _names(wanted: Mapping[str, tuple[str, dict[str, Any]]], labels: Mapping[tuple[str, str], str]) -> dict[str, str]:
+class Written(NamedTuple):
+    """What an experiment says of a thing: the label, the preset, and the how manieth it is."""
+
+    label: str | None
+    preset: str | None
+    place: int
+
+
+def environment_names(runs: Runs) -> dict[str, Name]:
+    """A name for the environment of each cell: the label of its experiment, or its name; and the settings that vary."""
+    wanted = {key: _world(cell, cell.environment_settings) for key, cell in runs.cells.items()}
+    return _names(wanted, _written(runs.experiments, "environments"))
+
+
+def family_names(runs: Runs) -> dict[str, Name]:
+    """The same without the horizon: what the cells of a family have in common."""
+    wanted = {key: _world(cell, without_horizon(cell)) for key, cell in runs.cells.items()}
+    return _names(wanted, _written(runs.experiments, "environments", without="horizon"))
+
+
+def agent_names(runs: Runs) -> tuple[dict[str, Name], list[str]]:
+    """A name for the agent of each cell, likewise, and all names in the order of the experiments.
+
+    Settings that are a preset's are told by its name.  What no experiment of the store has comes last.
+    """
+    wanted = {
+        key: Thing(cell.agent, _of_any_length(cell.agent_settings, cell.episodes), cell.episodes)
+        for key, cell in runs.cells.items()
+    }
+    written = _written(runs.experiments, "agents")
+    named = _names(wanted, written, presets=True)
+    places: dict[str, int] = {}
+    for key, thing in wanted.items():
+        place = written[thing.key].place if thing.key in written else len(written)
+        places[str(named[key])] = min(place, places.get(str(named[key]), place))
+    return named, sorted(places, key=lambda name: (places[name], natural(name)))
+
+
+def _world(cell: Cell, settings: dict[str, Any]) -> Thing:
+    return Thing(cell.environment, settings, cell.episodes)
+
+
+def _of_any_length(settings: Mapping[str, Any], episodes: int) -> dict[str, Any]:
+    """Settings in which the number of episodes is told as such: one agent in runs of different lengths."""
+    return {
+        name: EPISODES
+        if name == "n_episodes" and value == episodes
+        else _of_any_length(value, episodes)
+        if isinstance(value, dict)
+        else value
+        for name, value in settings.items()
+    }
+
+
+def _names(
+    wanted: Mapping[str, Thing], written: Mapping[tuple[str, str], Written], *, presets: bool = False
+) -> dict[str, Name]:
     """Names by cell: equal things have equal names, different things different ones."""
-    things = {(name, canonical(settings)): settings for name, settings in wanted.values()}
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for thing in things:
-        groups.setdefault(labels.get(thing, thing[0]), []).append(thing)
-    named: dict[tuple[str, str], str] = {}
+    groups: dict[str, dict[tuple[str, str], Thing]] = {}
+    for thing in wanted.values():
+        label = written[thing.key].label if thing.key in written else None
+        groups.setdefault(label or thing.name, {})[thing.key] = thing
+    named: dict[tuple[str, str], Name] = {}
     taken: set[str] = set()
     for base, members in sorted(groups.items()):
-        varying = _varying([things[thing] for thing in members])
-        for thing in members:
-            flat = _flat(things[thing])
-            told = ", ".join(f"{name}={_told(flat.get(name))}" for name in varying)
-            name = f"{base} ({told})"[:MAX_LABEL] if told else base[:MAX_LABEL]
+        kinds = {key: _kind(thing, written.get(key)) if presets else ("", []) for key, thing in members.items()}
+        several = len({thing.name for thing in members.values()}) > 1
+        alike: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for key, thing in members.items():
+            alike.setdefault((thing.name, kinds[key][0]), []).append(thing.settings)
+        differing = {kind: _varying(settings) for kind, settings in alike.items()}
+        for key, thing in members.items():
+            preset, own = kinds[key]
+            flat, varying = _flat(thing.settings), dict.fromkeys(differing[thing.name, preset])
+            parts = [thing.name] if several else []
+            if preset and (len(members) > 1 or base == thing.name):
+                parts.append(preset)
+                varying |= dict.fromkeys(own)
+            parts += [f"{_short_key(name)}={_told(flat[name])}" for name in varying if name in flat]
+            name = Name(shortened(base, MAX_LABEL), shortened(", ".join(parts), MAX_LABEL))
             count = 1
-            while name in taken:
+            while str(name) in taken:
                 count += 1
-                name = f"{name[: MAX_LABEL - 6]} #{count}"
-            taken.add(name)
-            named[thing] = name
-    return {key: named[(name, canonical(settings))] for key, (name, settings) in wanted.items()}
+                name = Name(name.base, f"{name.told.rpartition(' #')[0] if count > 2 else name.told} #{count}".strip())
+            taken.add(str(name))
+            named[key] = name
+    return {key: named[thing.key] for key, thing in wanted.items()}
+
+
+def _kind(thing: Thing, written: Written | None) -> tuple[str, list[str]]:
+    """The preset that the settings are nearest to ("": the defaults), and the settings that are not its own."""
+    flat = _flat(thing.settings)
+    away: dict[str, list[str]] = {}
+    for preset in ("", *PRESETS):
+        known = _preset(thing.name, preset, thing.episodes)
+        if known is not None:
+            names = dict.fromkeys([*flat, *known])
+            away[preset] = [name for name in names if flat.get(name) != known.get(name)]
+    chosen = written.preset if written is not None and written.preset in away else None
+    if chosen is None:
+        chosen = min(away, key=lambda preset: len(away[preset]), default="")
+    return chosen, away.get(chosen, [])
+
+
+@lru_cache(maxsize=1000)
+def _preset(name: str, preset: str, episodes: int) -> dict[str, Any] | None:
+    """The settings of a preset, flat; None if the agent has none of this name or is not registered here."""
+    try:
+        return _flat(_of_any_length(agent_content(name, {}, episodes, preset or None), episodes))
+    except (LivarotError, TypeError):
+        return None
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -212,32 +334,105 @@ def _varying(settings: Iterable[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if len({canonical(flat.get(name)) for flat in flats}) > 1]
 
 
+def _short_key(name: str) -> str:
+    return name.removesuffix(".name")
+
+
 def _told(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return "none" if value is None else shortened(str(value), MAX_VALUE)
 
 
-def _labels(experiments: Iterable[Experiment], part: str) -> dict[tuple[str, str], str]:
-    """Label by name and settings in full, of everything that an experiment gives a label."""
-    found: dict[tuple[str, str], str] = {}
+def shortened(text: str, width: int) -> str:
+    """At most ``width`` signs: what is too long loses its middle, between words where there are any.
+
+    >>> shortened("a long name (first=1, second=2, third=3)", 24)
+    'a long…third=3)'
+    """
+    if len(text) <= width:
+        return text
+    head = 2 * (width - 1) // 5
+    left, right = text[:head], text[len(text) - (width - 1 - head) :]
+    if text[head] not in BREAKS:
+        cut = max(left.rfind(sign) for sign in BREAKS)
+        left = left[: cut + 1] if cut >= 0 else left
+    if text[len(text) - len(right) - 1] not in BREAKS:
+        cut = min((at for at in (right.find(sign) for sign in BREAKS) if at >= 0), default=-1)
+        right = right[cut + 1 :] if 0 <= cut < 3 * len(right) // 4 else right
+    return f"{left.rstrip(' ,')}…{right.lstrip(' ,')}"
+
+
+def distinct(names: Sequence[str], width: int) -> list[str]:
+    """Shortened names, different where the names are: those that would look alike lose what they have in common.
+
+    >>> distinct(["the same long beginning, 1 and the same end", "the same long beginning, 2 and the same end"], 24)
+    ['…1 and the same end', '…2 and the same end']
+    """
+    found = {name: shortened(name, width) for name in names}
+    groups: dict[str, list[str]] = {}
+    for name, short in found.items():
+        groups.setdefault(short, []).append(name)
+    for group in groups.values():
+        if len(group) > 1:
+            first, last = min(group), max(group)  # they differ where any two do
+            same = next(at for at in range(len(last)) if first[at : at + 1] != last[at])
+            start = max(first.rfind(sign, 0, same) for sign in BREAKS) + 1
+            found |= {name: f"…{name[start:].lstrip()[: width - 1]}" for name in group}
+    taken: set[str] = set()
+    for name, short in found.items():
+        count = 1
+        while found[name] in taken:
+            count += 1
+            found[name] = f"{short} #{count}"
+        taken.add(found[name])
+    return [found[name] for name in names]
+
+
+def _written(
+    experiments: Iterable[Experiment], part: str, *, without: str | None = None
+) -> dict[tuple[str, str], Written]:
+    """What the experiments say of everything they ask for, by name and settings in full; the first that says it."""
+    found: dict[tuple[str, str], Written] = {}
     for experiment in experiments:
         episodes = [experiment.episodes] if isinstance(experiment.episodes, int) else experiment.episodes
         for spec in getattr(experiment, part):
-            if not spec.label:
-                continue
             for given in variants(spec.settings):
                 for count in episodes:
                     with contextlib.suppress(LivarotError):  # not registered here
                         settings = {name: resolved(value, count) for name, value in given.items()}
-                        full = (
-                            environment_content(spec.name, settings)
-                            if part == "environments"
-                            else agent_content(spec.name, settings, count, spec.preset)
-                        )
-                        found.setdefault((spec.name, canonical(full)), spec.label)
+                        if part == "environments":
+                            full, preset = environment_content(spec.name, settings), None
+                            full.pop(without, None) if without else None
+                        else:
+                            preset = spec.preset
+                            full = _of_any_length(agent_content(spec.name, settings, count, preset), count)
+                        known = found.get((spec.name, canonical(full)))
+                        if known is None or (known.label is None and spec.label):
+                            place = len(found) if known is None else known.place
+                            found[spec.name, canonical(full)] = Written(spec.label or None, preset, place)
     return found
 
 
 def require_runs(runs: Runs) -> None:
-    if not runs.cells:
-        more = f" ({len(runs.damaged)} files are damaged)" if runs.damaged else ""
-        raise bad("store", f"holds no run{more}", cure="run an experiment first: livarot run FILE.toml")
+    if runs.cells:
+        return
+    found = [f"holds no {'whole ' if runs.damaged else ''}run"]
+    if runs.damaged:
+        found.append(f"{counted(len(runs.damaged), 'file is', 'files are')} damaged")
+    if runs.failures:
+        found.append(f"{counted(len(runs.failures), 'run')} failed")
+    cure = (
+        "livarot status STORE --failures tells why"
+        if runs.failures
+        else "run an experiment first: livarot run FILE.toml"
+    )
+    raise bad("store", ", ".join(found), cure=cure)
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """
+    >>> counted(1, "run"), counted(0, "run")
+    ('1 run', '0 runs')
+    """
+    return f"{count} {one if count == 1 else several or one + 's'}"

@@ -2,19 +2,25 @@
 
 A *panel* is an environment with a number of episodes; a *family* the panels that differ in the horizon only.  With
 fewer than :data:`livarot.experiments.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
+
+Exact regret is never negative, so the lower ends of its intervals and bands are at least 0.  *Controls* do not learn:
+the oracle is given the optimal policy, the uniform one is given nothing.  Page, figures and table print numbers by
+:func:`told` and :func:`percent`, from the full numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from livarot.core.ragged import FloatArray
-from livarot.experiments.keys import Cell, canonical
+from livarot.errors import LivarotError
+from livarot.experiments.keys import Cell, agent_content, canonical
 from livarot.experiments.statistics import (
     MIN_SEEDS,
     Band,
@@ -29,13 +35,30 @@ from livarot.experiments.statistics import (
     probability_of_improvement,
     proportion_interval,
 )
-from livarot.report.runs import CURVES, POINTS, Reduced, Runs, agent_names, environment_names, horizon_of, kept_episodes
+from livarot.report.runs import (
+    CURVES,
+    POINTS,
+    Name,
+    Reduced,
+    Runs,
+    agent_names,
+    environment_names,
+    family_names,
+    horizon_of,
+    kept_episodes,
+    without_horizon,
+)
 
 RESAMPLES = 1000
 LEAST_POINTS = 12
 POINTS_IN_ALL = 24_000  # over all cells, so that a store of many cells makes no larger page
 MAX_PAIRS = 2000
 NO_REGRET = 1e-9  # rounding
+PLAIN_DIGITS = 4  # of a number without an interval
+LARGE, SMALL = 1e6, 1e-3  # beyond, numbers are told with powers of ten
+CONTROLS = ("oracle", "uniform")
+# settings that may differ from the theory's without touching its confidence sets; the radius may only be larger
+FREE = ("failure_level", "beta_scale", "rule", "bonus_constant", "n_explore", "exploration", "n_episodes")
 
 
 class Curve(NamedTuple):
@@ -62,12 +85,13 @@ class CellSummary:
 
 
 class Panel(NamedTuple):
-    """An environment with a number of episodes."""
+    """An environment with a number of episodes; ``parts`` are those of its name."""
 
     name: str
     horizon: int | None
     episodes: int
     family: int
+    parts: Name
 
 
 class Comparison(NamedTuple):
@@ -95,8 +119,9 @@ class Summary:
 
     runs: Runs = field(repr=False)
     agents: list[str]
+    controls: frozenset[int]  # those of the agents that do not learn
     panels: list[Panel]
-    families: list[str]
+    families: list[Name]
     cells: list[CellSummary] = field(repr=False)
     comparisons: list[Comparison] = field(repr=False)
     comparisons_left_out: int
@@ -108,29 +133,36 @@ class Summary:
 
 def summarise(runs: Runs) -> Summary:
     """Everything a report shows; the same runs give the same numbers."""
-    named, worlds = agent_names(runs), environment_names(runs)
-    agents = {name: index for index, name in enumerate(dict.fromkeys(named.values()))}
+    named, order = agent_names(runs)
+    agents = {name: index for index, name in enumerate(order)}
+    worlds, relatives = environment_names(runs), family_names(runs)
     points = int(np.clip(POINTS_IN_ALL // max(1, len(runs.cells)), LEAST_POINTS, POINTS))
     places: dict[tuple[str, int], int] = {}
     panels: list[Panel] = []
     families: dict[str, int] = {}
-    family_names: list[str] = []
-    cells = []
+    family_parts: list[Name] = []
+    cells, controls = [], set()
     for key, cell in runs.cells.items():
-        family = families.setdefault(_family(cell), len(families))
-        if family == len(family_names):
-            family_names.append(cell.environment)
-        panel = places.setdefault((worlds[key], cell.episodes), len(places))
+        family = families.setdefault(canonical([cell.environment, without_horizon(cell), cell.episodes]), len(families))
+        if family == len(family_parts):
+            family_parts.append(relatives[key])
+        panel = places.setdefault((str(worlds[key]), cell.episodes), len(places))
         if panel == len(panels):
-            panels.append(Panel(worlds[key], horizon_of(cell), cell.episodes, family))
-        cells.append(_cell_summary(cell, panel, agents[named[key]], runs.runs[key], points))
-    pairs, left_out = _comparisons(cells, len(panels))
-    return Summary(runs, list(agents), panels, family_names, cells, pairs, left_out, _scaling(cells, panels))
+            panels.append(Panel(str(worlds[key]), horizon_of(cell), cell.episodes, family, worlds[key]))
+        agent = agents[str(named[key])]
+        cells.append(_cell_summary(cell, panel, agent, runs.runs[key], points))
+        if is_control(cell.agent, cell.agent_settings):
+            controls.add(agent)
+    cells.sort(key=lambda one: (one.panel, one.agent))
+    pairs, left_out = _comparisons(cells, controls, len(panels))
+    scaling = _scaling(cells, panels)
+    return Summary(runs, order, frozenset(controls), panels, family_parts, cells, pairs, left_out, scaling)
 
 
-def _family(cell: Cell) -> str:
-    rest = {name: value for name, value in cell.environment_settings.items() if name != "horizon"}
-    return canonical([cell.environment, rest, cell.episodes])
+def is_control(agent: str, settings: Mapping[str, Any]) -> bool:
+    """Does it not learn?  An agent that wraps another one is what that one is."""
+    inner = settings.get("agent")
+    return agent in CONTROLS or (isinstance(inner, dict) and is_control(str(inner.get("name")), inner))
 
 
 def _cell_summary(cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], points: int) -> CellSummary:
@@ -140,12 +172,14 @@ def _cell_summary(cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], p
     for index, name in enumerate(CURVES):
         found = np.stack([run.curves[index] for run in runs])[:, kept]
         if not np.isnan(found).any():
-            curves[name] = _curve(found)
+            curves[name] = _curve(found, never_negative=name == "regret")
     values = np.array([run.totals["regret"] for run in runs], dtype=np.float64)
     realised = np.array([run.totals["realised_regret"] for run in runs], dtype=np.float64)
     totals: dict[str, Interval | None] = {
-        "regret": interval_or_mean(values),
-        "iqm": iqm_interval(values, n_resamples=RESAMPLES) if len(values) >= MIN_SEEDS else _alone(float(iqm(values))),
+        "regret": _not_below_zero(interval_or_mean(values)),
+        "iqm": _not_below_zero(iqm_interval(values, n_resamples=RESAMPLES))
+        if len(values) >= MIN_SEEDS
+        else _alone(float(iqm(values))),
         "realised_regret": interval_or_mean(realised),
     }
     seeds = [run.seed for run in runs]
@@ -171,11 +205,51 @@ def _alone(value: float) -> Interval:
     return Interval(value, -np.inf, np.inf)
 
 
-def _curve(found: FloatArray) -> Curve:
+def _not_below_zero(found: Interval) -> Interval:
+    return found._replace(low=max(found.low, min(found.estimate, 0.0))) if math.isfinite(found.low) else found
+
+
+def _curve(found: FloatArray, *, never_negative: bool) -> Curve:
     if len(found) < MIN_SEEDS:
         return Curve(found.mean(axis=0), None, None)
     near, whole = bands(found, n_resamples=RESAMPLES)
+    if never_negative:
+        near, whole = (one._replace(low=np.maximum(one.low, np.minimum(one.center, 0.0))) for one in (near, whole))
     return Curve(near.center, near, whole)
+
+
+def promised_coverage(agent: str, settings: Mapping[str, Any], episodes: int) -> float | None:
+    """1 - delta if the theory promises that theta* stays in this agent's confidence sets, otherwise None.
+
+    It does for the settings of the preset ``theory``, whatever delta is, and for a larger radius.  Sets that are kept
+    for several episodes are sets of the same sequence, so rare switching inherits the promise.
+
+    >>> from livarot.experiments.keys import agent_content
+    >>> promised_coverage("livarot", agent_content("livarot", {"failure_level": 0.1}, 50, "theory"), 50)
+    0.9
+    >>> promised_coverage("livarot", agent_content("livarot", {}, 50), 50) is None
+    True
+    """
+    inner = settings.get("agent")
+    if agent == "rare-switching" and isinstance(inner, dict):
+        own = {name: value for name, value in inner.items() if name != "name"}
+        return promised_coverage(str(inner.get("name")), own, episodes)
+    try:
+        theory = agent_content(agent, {}, episodes, "theory")
+    except (LivarotError, TypeError):
+        return None
+    delta, scale = settings.get("failure_level"), settings.get("beta_scale")
+    if not isinstance(delta, float) or not isinstance(scale, float) or scale < theory.get("beta_scale", math.inf):
+        return None
+    fixed = [name for name in {**theory, **settings} if name not in FREE]
+    kept = all(name in settings and name in theory and settings[name] == theory[name] for name in fixed)
+    return 1.0 - delta if kept else None
+
+
+def contradicted(audit: Mapping[str, Any]) -> bool:
+    """Is the share of runs that were always covered below the promise, even at the upper end of its interval?"""
+    always, promised = audit["always_covered"], audit["promised"]
+    return always is not None and promised is not None and always.high < promised
 
 
 def _audit(cell: Cell, runs: Sequence[Reduced]) -> dict[str, Any]:
@@ -188,32 +262,34 @@ def _audit(cell: Cell, runs: Sequence[Reduced]) -> dict[str, Any]:
     covered, always = all_of("covered"), all_of("always_covered")
     optimistic, gap, inner = all_of("optimistic"), all_of("optimism_gap"), all_of("inner_gap")
     sigma = all_of("sigma_bar")
-    delta = cell.agent_settings.get("delta")
     return {
         "sigma_bar": None if sigma is None else float(sigma.mean()),
         "covered": None if covered is None else float(covered.mean()),
         "always_covered": None if always is None else proportion_interval(int(always.sum()), len(always)),
-        "promised": 1.0 - delta if isinstance(delta, float) and 0.0 < delta < 1.0 else None,
+        "promised": None if always is None else promised_coverage(cell.agent, cell.agent_settings, cell.episodes),
         "optimistic": None if optimistic is None else float(optimistic.mean()),
         "least_optimism": None if gap is None else float(gap.min()),
         "inner_gap": None if inner is None else float(inner.max()),
     }
 
 
-def _comparisons(cells: Sequence[CellSummary], n_panels: int) -> tuple[list[Comparison], int]:
-    """All pairs of agents of a panel, the panel's best against the others first, up to a limit."""
-    wanted: list[tuple[int, CellSummary, CellSummary]] = []
+def _comparisons(cells: Sequence[CellSummary], controls: set[int], n_panels: int) -> tuple[list[Comparison], int]:
+    """Pairs of agents of a panel up to a limit, and how many are left out: see :func:`_pairs` for their order."""
+    wanted: list[tuple[int, int, CellSummary, CellSummary]] = []
+    total = 0
     groups: list[list[CellSummary]] = [[] for _ in range(n_panels)]
     for one in cells:
         groups[one.panel].append(one)
-    for group in groups:
-        here = sorted(group, key=lambda one: (one.values.mean(), one.agent))
-        wanted += [(rank, one, other) for rank, (one, other) in enumerate(islice(combinations(here, 2), MAX_PAIRS))]
-    enough = [(rank, one, other) for rank, one, other in wanted if len(set(one.seeds) & set(other.seeds)) >= MIN_SEEDS]
-    enough.sort(key=lambda entry: (entry[0], entry[1].panel))
+    for panel, group in enumerate(groups):
+        total += len(group) * (len(group) - 1) // 2
+        pairs = islice(_pairs(group, controls), MAX_PAIRS)
+        wanted += [(rank, panel, one, other) for rank, (one, other) in enumerate(pairs)]
+    enough = [entry for entry in wanted if len(set(entry[2].seeds) & set(entry[3].seeds)) >= MIN_SEEDS]
+    enough = sorted(enough, key=lambda entry: entry[:2])[:MAX_PAIRS]
+    places = {(panel, one.agent, other.agent): rank for rank, panel, one, other in enough}
     # pairs with the same seeds go through the bootstrap together, as the columns of one table
     groups_by_seeds: dict[tuple[int, ...], list[tuple[CellSummary, CellSummary, FloatArray]]] = {}
-    for _, one, other in enough[:MAX_PAIRS]:
+    for _, _, one, other in enough:
         shared, here_first, here_second = np.intersect1d(one.seeds, other.seeds, return_indices=True)
         away = one.values[here_first] - other.values[here_second]
         groups_by_seeds.setdefault(tuple(shared.tolist()), []).append((one, other, away))
@@ -224,8 +300,25 @@ def _comparisons(cells: Sequence[CellSummary], n_panels: int) -> tuple[list[Comp
             difference = Paired(float(center[column]), float(low[column]), float(high[column]), len(shared_seeds))
             better = probability_of_improvement(one.values, other.values)
             found.append(Comparison(one.panel, one.agent, other.agent, difference, better))
-    found.sort(key=lambda one: (one.panel, one.difference.estimate, one.first, one.second))
-    return found, len(wanted) - len(found)
+    found.sort(key=lambda one: (one.panel, places[one.panel, one.first, one.second]))
+    return found, total - len(found)
+
+
+def _pairs(group: Sequence[CellSummary], controls: set[int]) -> Iterator[tuple[CellSummary, CellSummary]]:
+    """The best learner against the others, then the other learners; then learners against controls, and controls."""
+    here = sorted(group, key=lambda one: (one.values.mean(), one.agent))
+    learners = [one for one in here if one.agent not in controls]
+    idle = [one for one in here if one.agent in controls]
+    yield from combinations(learners, 2)
+    yield from product(learners, idle)
+    yield from combinations(idle, 2)
+
+
+def best_learners(summary: Summary, cells: Sequence[CellSummary]) -> set[int]:
+    """The agents with the least mean regret among at least two that learn."""
+    means = {one.agent: float(one.values.mean()) for one in cells if one.agent not in summary.controls}
+    least = min(means.values(), default=0.0)
+    return {agent for agent, mean in means.items() if mean <= least + NO_REGRET} if len(means) > 1 else set()
 
 
 def _scaling(cells: Sequence[CellSummary], panels: Sequence[Panel]) -> list[Scaling]:
@@ -251,3 +344,45 @@ def _slope(chosen: Sequence[CellSummary], panels: Sequence[Panel]) -> Interval |
         values = np.stack([one.values for one in chosen], axis=1)
         return log_log_slope(sizes, values, n_resamples=RESAMPLES)
     return log_log_slope(sizes, [one.values for one in chosen], paired=False, n_resamples=RESAMPLES)
+
+
+# -------------------------------------------------------------------- numbers as text
+def told(values: Iterable[float] | None, zero: float = NO_REGRET) -> list[str]:
+    """A number, or an estimate with the ends of its interval, as text: the only rounding of printed numbers.
+
+    An interval gets two digits of half its width, a number alone four digits; an interval without ends is left out.
+    What is at most ``zero`` is an error of rounding, and 0.
+
+    >>> told((35.5442, 22.2178, 56.579)), told((0.6740001, 0.674, 0.674)), told([128.04])
+    (['36', '22', '57'], ['0.6740', '0.6740', '0.6740'], ['128.0'])
+    >>> told((2.5e7, 2.1e7, 3.0e7)), told((3.0, -math.inf, math.inf))
+    (['2.50e7', '2.10e7', '3.00e7'], ['3.000'])
+    """
+    found = [] if values is None else [0.0 if abs(x) <= zero else x for x in values if math.isfinite(x)]
+    found = found[:1] if len(found) == 2 else found
+    largest = max((abs(x) for x in found), default=0.0)
+    if largest == 0.0:
+        return ["0" for _ in found]
+    power = math.floor(math.log10(largest))
+    width = (found[2] - found[1]) / 2.0 if len(found) == 3 else 0.0
+    decimals = PLAIN_DIGITS - 1 - power
+    if width > NO_REGRET * largest:
+        decimals = 1 - math.floor(math.log10(width))
+    if SMALL <= largest < LARGE:
+        return [_fixed(x, decimals) for x in found]
+    return [f"{_fixed(x / 10.0**power, decimals + power)}e{power}" if x else "0" for x in found]
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """Without a sign where nothing but zeros is left."""
+    text = f"{round(value, decimals):.{max(decimals, 0)}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def percent(values: Iterable[float] | None) -> list[str]:
+    """Shares in percent, with one decimal.
+
+    >>> percent([0.95]), percent((0.875, 0.529, 0.978))
+    (['95.0'], ['87.5', '52.9', '97.8'])
+    """
+    return [] if values is None else [f"{100.0 * x:.1f}" for x in values if math.isfinite(x)]

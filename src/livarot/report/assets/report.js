@@ -2,14 +2,15 @@
 // Names come from experiment files: they reach the page through textContent, and plotly through plain().
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#222222", "#e69f00", "#56b4e9", "#8a6d00"];
-  const dashes = ["solid", "dash", "dot", "dashdot", "longdash"];
+  const colours = data.colours;
+  const dashes = ["solid", "dash", "dot", "dashdot", "longdashdot"];
   const at = (id) => document.getElementById(id);
   const colour = (agent) => colours[agent % colours.length];
   const dash = (agent) => dashes[Math.floor(agent / colours.length) % dashes.length];
-  // plotly reads a few tags and entities in its texts
-  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const short = (text, n = 60) => plain(text.length > n ? text.slice(0, n - 1) + "…" : text);
+  // plotly reads a few tags and entities in its texts, and mathematics between dollars
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
+  const narrow = () => window.innerWidth < 700;
+  const short = (agent) => plain((narrow() ? data.tiny : data.short)[agent]);
 
   function make(tag, text, kind) {
     const found = document.createElement(tag);
@@ -22,17 +23,17 @@
     found.value = value;
     select.append(found);
   }
-  function number(x) {
-    if (x === null || x === undefined) return "";
-    const size = Math.abs(x);
-    return size !== 0 && (size < 1e-3 || size >= 1e6) ? x.toExponential(2) : String(Number(x.toPrecision(4)));
+  // a note in the place of a plot, or the plot
+  function say(plot, note, text) {
+    at(plot).hidden = Boolean(text);
+    at(note).hidden = !text;
+    at(note).textContent = text;
   }
-  const spread = (i) => (i === null ? "" : i[1] === null ? number(i[0]) : `${number(i[0])} [${number(i[1])}, ${number(i[2])}]`);
 
   // ---------------------------------------------------------------- state and controls
   const shown = new Set();
   const panelPicker = at("environment"), metricPicker = at("metric"), bandPicker = at("band");
-  data.panels.forEach((p, i) => option(panelPicker, i, `${p.name}, T = ${p.episodes}`));
+  data.panels.forEach((p, i) => option(panelPicker, i, `${p.short}, T = ${p.episodes}`));
   data.metrics.forEach((m) => option(metricPicker, m[0], m[1]));
   const panel = () => Number(panelPicker.value);
 
@@ -40,6 +41,7 @@
     return [...new Set(data.cells.filter((c) => c.panel === p).map((c) => c.agent))];
   }
   data.panels.forEach((_, p) => agentsOf(p).slice(0, 8).forEach((a) => shown.add(a)));
+  const ticked = () => agentsOf(panel()).filter((a) => shown.has(a));
 
   function drawAgents() {
     const box = at("agents");
@@ -73,42 +75,53 @@
   // ---------------------------------------------------------------- plots
   const look = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
   const layout = (x, y, more) => ({
-    margin: { l: 70, r: 20, t: 30, b: 50 },
+    margin: { l: narrow() ? 50 : 70, r: 20, t: 30, b: 50 },
     hovermode: "closest",
     showlegend: true,
-    legend: { orientation: "h", y: -0.2 },
-    font: { family: "system-ui, sans-serif", size: 13 },
-    xaxis: { title: { text: x } },
-    yaxis: { title: { text: y } },
+    legend: { orientation: "h", y: -0.25, font: { size: narrow() ? 10 : 12 } },
+    font: { family: "system-ui, sans-serif", size: narrow() ? 11 : 13 },
+    xaxis: { title: { text: x }, automargin: true },
+    yaxis: { title: { text: y }, automargin: true },
     ...more,
   });
 
   function drawCurves() {
     const metric = metricPicker.value, kind = bandPicker.value;
+    const here = data.cells.filter((c) => c.panel === panel() && shown.has(c.agent) && c.curves[metric]);
+    // only exact regret is never negative
+    at("log").disabled = metric !== "regret";
+    at("log-note").hidden = metric === "regret";
+    const log = at("log").checked && metric === "regret";
+    const positive = here.flatMap((c) => c.curves[metric].mean).filter((y) => y > 0);
+    const floor = log && positive.length ? Math.min(...positive) / 10 : -Infinity; // a band that reaches 0 ends there
     const traces = [];
-    for (const cell of data.cells) {
+    for (const cell of here) {
       const curve = cell.curves[metric];
-      if (cell.panel !== panel() || !shown.has(cell.agent) || !curve) continue;
-      const name = short(data.agents[cell.agent]);
       const band = kind === "none" ? null : curve[kind];
-      if (band) {
+      const alone = cell.x.length === 1;
+      if (band && !alone && !(log && Math.max(...band[1]) <= 0)) {
+        const low = band[0].map((y) => Math.max(y, floor)), high = band[1].map((y) => Math.max(y, floor));
         traces.push({
-          x: cell.x.concat(cell.x.slice().reverse()), y: band[1].concat(band[0].slice().reverse()),
+          x: cell.x.concat(cell.x.slice().reverse()), y: high.concat(low.reverse()),
           fill: "toself", fillcolor: colour(cell.agent) + "28", line: { width: 0 }, mode: "lines",
           hoverinfo: "skip", showlegend: false, legendgroup: String(cell.agent),
         });
       }
       traces.push({
-        x: cell.x, y: curve.mean, mode: "lines", name, legendgroup: String(cell.agent),
+        x: cell.x, y: curve.mean, mode: alone ? "markers" : "lines", name: short(cell.agent), legendgroup: String(cell.agent),
         line: { color: colour(cell.agent), dash: dash(cell.agent), width: 2 },
+        marker: { color: colour(cell.agent), size: 9 },
+        error_y: band && alone ? { type: "data", symmetric: false, array: [band[1][0] - curve.mean[0]],
+          arrayminus: [curve.mean[0] - band[0][0]] } : undefined,
         hovertemplate: "episode %{x}<br>%{y:.5g}", meta: "mean",
       });
     }
-    const log = at("log").checked ? "log" : "linear";
+    say("curves", "no-curves", traces.length > 0 ? "" : ticked().length === 0 ? "No agent is ticked."
+      : "None of the ticked agents has this curve.");
     const title = data.metrics.find((m) => m[0] === metric)[1];
     const found = layout("episode", title, {});
-    found.xaxis.type = log;
-    found.yaxis.type = log;
+    found.xaxis.type = found.yaxis.type = log ? "log" : "linear";
+    if (metric === "regret" && !log) found.yaxis.rangemode = "tozero";
     Plotly.react("curves", traces, found, look);
   }
 
@@ -117,38 +130,54 @@
     const traces = [];
     for (const line of data.scaling) {
       if (line.family !== family || !shown.has(line.agent)) continue;
-      const slope = line.slope ? `, slope ${spread(line.slope)}` : "";
+      const slope = line.slope ? `, slope ${line.slope}` : "";
       const known = line.low.every((x) => x !== null);
       traces.push({
-        x: line.horizons, y: line.mean, mode: "lines+markers", name: short(data.agents[line.agent], 40) + slope,
+        x: line.horizons, y: line.mean, mode: "lines+markers", name: short(line.agent) + slope,
         line: { color: colour(line.agent), dash: dash(line.agent) },
         error_y: known ? { type: "data", symmetric: false, array: line.high.map((x, i) => x - line.mean[i]),
           arrayminus: line.low.map((x, i) => line.mean[i] - x) } : undefined,
         hovertemplate: "H = %{x}<br>%{y:.5g}",
       });
     }
-    at("scaling").hidden = traces.length === 0;
-    at("no-scaling").hidden = traces.length > 0;
+    const any = data.scaling.some((line) => line.family === family);
+    say("scaling", "no-scaling", traces.length > 0 ? ""
+      : !any ? "No agent has regret at two horizons of this environment."
+      : ticked().length === 0 ? "No agent is ticked." : "The ticked agents have regret at one horizon only.");
     if (traces.length === 0) return;
-    const found = layout("horizon H", "cumulative regret after the last episode", {});
+    const name = `${data.families[family]}, T = ${data.panels[panel()].episodes}`;
+    const found = layout("horizon H", "regret after the last episode", {
+      title: { text: plain(name), font: { size: narrow() ? 9 : 13 } },
+    });
     found.xaxis.type = "log";
     found.yaxis.type = "log";
     found.xaxis.tickvals = [...new Set(traces.flatMap((t) => t.x))];
+    found.xaxis.ticktext = found.xaxis.tickvals.map(String);
+    // plotly would write 20 as 2
+    found.yaxis.tickvals = [];
+    for (let k = -6; k <= 9; k += 1) found.yaxis.tickvals.push(...[1, 2, 5].map((d) => Number(`${d}e${k}`)));
+    found.yaxis.ticktext = found.yaxis.tickvals.map(String);
     Plotly.react("scaling", traces, found, look);
   }
 
   function drawPairs() {
     const here = data.pairs.filter((p) => p.panel === panel() && shown.has(p.first) && shown.has(p.second));
-    at("no-pairs").hidden = here.length > 0;
-    at("pairs").hidden = here.length === 0;
+    say("pairs", "no-pairs", here.length > 0 ? ""
+      : agentsOf(panel()).length < 2 ? "There is one agent only here."
+      : ticked().length < 2 ? "Tick two agents or more to compare them."
+      : "No two of the ticked agents have five seeds in common here, or their pairs are left out.");
     fill(at("pairs-table"), [
       ["first", "text"], ["second", "text"], ["first − second", "number"], ["P(first is better)", "number"], ["seeds", "number"],
     ], here.map((p) => ({
-      cells: [data.agents[p.first], data.agents[p.second], spread(p.difference), spread(p.improvement), p.seeds],
-      keys: [data.agents[p.first], data.agents[p.second], p.difference[0], p.improvement[0], p.seeds],
+      cells: [data.agents[p.first], data.agents[p.second], ...p.told, p.seeds],
+      keys: [data.agent_rank[p.first], data.agent_rank[p.second], p.difference[0], p.improvement[0], p.seeds],
     })));
     if (here.length === 0) return;
     const drawn = here.slice(0, 40);
+    if (here.length > drawn.length) {
+      at("no-pairs").hidden = false;
+      at("no-pairs").textContent = `Drawn are the first ${drawn.length} of ${here.length} pairs; the table has all.`;
+    }
     const trace = {
       x: drawn.map((p) => p.difference[0]), y: drawn.map((_, i) => i), mode: "markers", type: "scatter",
       marker: { color: drawn.map((p) => (p.difference[1] > 0 || p.difference[2] < 0 ? "#0072b2" : "#999999")), size: 9 },
@@ -156,12 +185,14 @@
         arrayminus: drawn.map((p) => p.difference[0] - p.difference[1]), color: "#555555" },
       hovertemplate: "%{x:.5g}<extra></extra>",
     };
-    const names = drawn.map((p) => `${short(data.agents[p.first], 28)} − ${short(data.agents[p.second], 28)}`);
-    Plotly.react("pairs", [trace], layout("difference of regret, seed by seed", "", {
+    const long = narrow() || drawn.some((p) => data.short[p.first].length + data.short[p.second].length > 60);
+    const names = drawn.map((p) => `${short(p.first)} −${long ? "<br>" : " "}${short(p.second)}`);
+    Plotly.react("pairs", [trace], layout("", "", {
       showlegend: false,
       margin: { l: 60, r: 20, t: 20, b: 50 },
-      height: 120 + 28 * drawn.length,
-      yaxis: { tickvals: drawn.map((_, i) => i), ticktext: names, autorange: "reversed", automargin: true, zeroline: false, showgrid: false },
+      height: 120 + (long ? 40 : 28) * drawn.length,
+      xaxis: { title: { text: "difference of regret, seed by seed", font: { size: 12 } }, automargin: true, nticks: narrow() ? 4 : 10 },
+      yaxis: { tickfont: { size: narrow() ? 9 : 12 }, tickvals: drawn.map((_, i) => i), ticktext: names, autorange: "reversed", automargin: true, zeroline: false, showgrid: false },
       shapes: [{ type: "line", x0: 0, x1: 0, y0: 0, y1: 1, yref: "paper", line: { color: "#999999", width: 1 } }],
     }), look);
   }
@@ -181,8 +212,8 @@
       });
     }
     const head = make("tr");
-    columns.forEach(([title], i) => {
-      const cell = make("th"), button = make("button", title + (by === i ? (up ? " ▲" : " ▼") : ""));
+    columns.forEach(([title, kind], i) => {
+      const cell = make("th", null, kind), button = make("button", title + (by === i ? (up ? " ▲" : " ▼") : ""));
       button.type = "button";
       button.addEventListener("click", () => fill(table, columns, rows, [i, by === i ? !up : true]));
       cell.setAttribute("aria-sort", by === i ? (up ? "ascending" : "descending") : "none");
@@ -192,7 +223,7 @@
     const body = make("tbody");
     for (const row of order.slice(0, LIMIT)) {
       const line = make("tr", null, row.bad ? "bad" : "");
-      row.cells.forEach((x, i) => line.append(make("td", typeof x === "number" ? number(x) : x, columns[i][1])));
+      row.cells.forEach((x, i) => line.append(make("td", x, columns[i][1])));
       body.append(line);
     }
     if (order.length > LIMIT) {
@@ -218,25 +249,27 @@
   function drawTables() {
     const found = matching();
     const base = (c) => [data.panels[c.panel].name, data.agents[c.agent]];
+    const baseKeys = (c) => [data.panel_rank[c.panel], data.agent_rank[c.agent]];
     fill(at("table"), [
       ["environment", "text"], ["agent", "text"], ["T", "number"], ["H", "number"], ["seeds", "number"], ["regret", "number"],
       ["interquartile mean", "number"], ["realised regret", "number"], ["σ̄", "number"],
     ], found.map((c) => {
-      const p = data.panels[c.panel], plainNumbers = [p.episodes, p.horizon, c.seeds];
+      const p = data.panels[c.panel], counts = [p.episodes, p.horizon, c.seeds], told = c.told;
       return {
-        cells: [...base(c), ...plainNumbers, spread(c.regret), spread(c.iqm), spread(c.realised), c.audit.sigma_bar],
-        keys: [...base(c), ...plainNumbers, c.regret[0], c.iqm[0], c.realised[0], c.audit.sigma_bar],
+        cells: [...base(c), ...counts, told.regret, told.iqm, told.realised, told.sigma_bar],
+        keys: [...baseKeys(c), ...counts, c.regret[0], c.iqm[0], c.realised[0], c.audit.sigma_bar],
       };
     }));
     fill(at("audit"), [
-      ["environment", "text"], ["agent", "text"], ["episodes covered", "number"], ["runs always covered", "number"], ["promised", "number"],
-      ["episodes optimistic", "number"], ["least optimism", "number"], ["largest inner gap", "number"],
+      ["environment", "text"], ["agent", "text"], ["T", "number"], ["episodes covered", "number"], ["runs always covered", "number"],
+      ["promised", "number"], ["episodes optimistic", "number"], ["least optimism", "number"], ["largest inner gap", "number"],
     ], found.filter((c) => c.audit.covered !== null || c.audit.optimistic !== null).map((c) => {
-      const a = c.audit, always = a.always_covered;
+      const a = c.audit, told = c.told, episodes = data.panels[c.panel].episodes;
+      const names = ["covered", "always_covered", "promised", "optimistic", "least_optimism", "inner_gap"];
       return {
-        cells: [...base(c), a.covered, spread(always), a.promised, a.optimistic, a.least_optimism, a.inner_gap],
-        keys: [...base(c), a.covered, always && always[0], a.promised, a.optimistic, a.least_optimism, a.inner_gap],
-        bad: Boolean(always && a.promised !== null && always[2] < a.promised),
+        cells: [...base(c), episodes, ...names.map((name) => told[name])],
+        keys: [...baseKeys(c), episodes, ...names.map((name) => (Array.isArray(a[name]) ? a[name][0] : a[name]))],
+        bad: c.contradicted,
       };
     }));
   }
