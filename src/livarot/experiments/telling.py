@@ -77,13 +77,13 @@ def reason(traceback: str) -> str:
     return printable(lines[0] if lines[0].startswith(DIED) else lines[-1]).strip()
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun.
 
-    >>> counted(1, "run"), counted(0, "run"), counted(12, "run")
-    ('1 run', '0 runs', '12 runs')
+    >>> counted(1, "run"), counted(0, "run"), counted(2, "file is", "files are")
+    ('1 run', '0 runs', '2 files are')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def printable(text: str) -> str:

@@ -22,8 +22,9 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
+from livarot.experiments.telling import counted
 from livarot.report.figures import STYLE
-from livarot.report.runs import Name, counted, distinct, shortened
+from livarot.report.runs import Name, distinct, shortened
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
 
 MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3

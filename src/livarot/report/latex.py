@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from livarot.experiments.statistics import Interval
-from livarot.report.runs import counted
+from livarot.experiments.telling import counted
 from livarot.report.summary import CellSummary, Summary, best_learners, percent, told
 
 MAX_ROWS = 1000

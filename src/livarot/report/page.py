@@ -24,8 +24,9 @@ import numpy as np
 
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
+from livarot.experiments.telling import counted
 from livarot.report.output import check_folder, write_all
-from livarot.report.runs import Runs, counted, distinct, natural, read_runs, require_runs
+from livarot.report.runs import Runs, distinct, natural, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
 
 logger = logging.getLogger(__name__)

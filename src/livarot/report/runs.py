@@ -34,6 +34,7 @@ from livarot.experiments.keys import (
 from livarot.experiments.records import Damaged, decode
 from livarot.experiments.spec import Experiment, variants
 from livarot.experiments.store import Store
+from livarot.experiments.telling import counted
 
 POINTS = 100  # of a curve
 CURVES = ("regret", "realised_regret", "optimism_gap")  # the first two summed up over the episodes
@@ -428,11 +429,3 @@ def require_runs(runs: Runs) -> None:
         else "run an experiment first: livarot run FILE.toml"
     )
     raise bad("store", ", ".join(found), cure=cure)
-
-
-def counted(count: int, one: str, several: str = "") -> str:
-    """
-    >>> counted(1, "run"), counted(0, "run")
-    ('1 run', '0 runs')
-    """
-    return f"{count} {one if count == 1 else several or one + 's'}"
