@@ -13,6 +13,7 @@ from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import canonical, digest
 from livarot.experiments.records import Damaged, decode, encode
 from livarot.experiments.sweep import sweep
+from livarot.experiments.worker import notes_of
 from livarot.storage import write_atomic
 from tests.experiments.conftest import EXPERIMENT
 
@@ -169,3 +170,16 @@ def test_many_open_a_new_index_at_once(tmp_path):
         command = [sys.executable, "-c", code, str(tmp_path / f"{trial}.sqlite")]
         started = [subprocess.Popen(command) for _ in range(4)]
         assert [one.wait() for one in started] == [0] * 4
+
+
+def test_notes_of_tasks_whose_driver_leaves_are_none(tmp_path, monkeypatch):
+    assert notes_of(tmp_path / "gone") == []
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "0.json").write_text('{"episodes": 5, "pid": 1, "seeds": 2}')
+    for name, text in (("1.json", "{"), ("2.json", "[]"), ("3.json", "{}"), ("stop", "")):
+        (folder / name).write_text(text)
+    assert [note["episodes"] for note in notes_of(folder)] == [5]
+    read = type(folder).read_text
+    monkeypatch.setattr(type(folder), "read_text", lambda path: (path.unlink(), read(path)))
+    assert notes_of(folder) == []

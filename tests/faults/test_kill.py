@@ -39,7 +39,8 @@ def begun(process, store, older):
     """Until this sweep, and not an older one, has begun a task, or ended."""
 
     def working():
-        return any(p.parent.name not in older for p in (store / "running").glob("*/[0-9]*.json"))
+        with contextlib.suppress(FileNotFoundError):  # folders of older ones are being removed
+            return any(p.parent.name not in older for p in (store / "running").glob("*/[0-9]*.json"))
 
     assert wait_for(lambda: working() or process.poll() is not None, step=0.005)
 

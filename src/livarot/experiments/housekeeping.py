@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -22,6 +21,7 @@ from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import Damaged, Record
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.store import SUFFIX, Store
+from livarot.experiments.worker import notes_of
 from livarot.storage import write_atomic
 
 logger = logging.getLogger(__name__)
@@ -117,11 +117,7 @@ def status(store: Store, *, verify: bool = False) -> Status:
         key = Cell.from_content(note["content"]).key
         failed[key] = failed.get(key, 0) + 1
     living = living_drivers(store)
-    under_way = 0
-    for token in living:
-        for path in (store.path / "running" / token).glob("*.json"):
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                under_way += int(json.loads(path.read_text())["episodes"])
+    under_way = sum(int(note["episodes"]) for token in living for note in notes_of(store.path / "running" / token))
     lines = [
         CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
         for key, cell in cells.items()

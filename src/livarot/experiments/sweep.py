@@ -12,7 +12,6 @@ the task have been tried one by one.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import os
@@ -33,7 +32,7 @@ from livarot.experiments.index import GUARD, DriverLock, guarded
 from livarot.experiments.keys import Cell, Run
 from livarot.experiments.spec import Experiment
 from livarot.experiments.store import SUFFIX, Store
-from livarot.experiments.worker import STOP, Outcome, Task, fault_notes
+from livarot.experiments.worker import STOP, Outcome, Task, fault_notes, notes_of
 
 logger = logging.getLogger(__name__)
 
@@ -368,10 +367,7 @@ class _Sweep:
     def _show(self) -> None:
         if self.observer is None:
             return
-        live = 0
-        for path in self.folder.glob("*.json"):
-            with contextlib.suppress(OSError, ValueError):
-                live += json.loads(path.read_text())["episodes"]
+        live = sum(note["episodes"] for note in notes_of(self.folder))
         done, failed = self.report.before + self.report.done, len(self.report.failed)
         shown = min(self.report.episodes + live, self.episodes_planned)
         seconds = time.monotonic() - self.begin
@@ -430,10 +426,7 @@ class _Sweep:
             os._exit(128 + (self.report.signal or signal.SIGINT))
 
     def _end_workers(self) -> None:
-        pids = []
-        for path in self.folder.glob("*.json"):
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                pids.append(int(json.loads(path.read_text())["pid"]))
+        pids = [int(note["pid"]) for note in notes_of(self.folder)]
         if self.engine is not None:
             self.engine.abandon([pid for pid in pids if pid != os.getpid()])
 

@@ -183,6 +183,16 @@ def _mark(task: Task, episodes: int) -> None:
         os.replace(temporary, task.marker)
 
 
+def notes_of(folder: Path) -> list[dict[str, Any]]:
+    """What the tasks of a driver say of themselves; nothing if the driver has just left, and its folder with it."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for path in folder.glob("[0-9]*.json"):
+            with contextlib.suppress(OSError, ValueError):
+                found.append(json.loads(path.read_text()))
+    return [note for note in found if isinstance(note, dict) and note.keys() >= {"episodes", "pid"}]
+
+
 def _unmark(task: Task) -> None:
     with contextlib.suppress(OSError):
         task.marker.unlink(missing_ok=True)
