@@ -1,16 +1,20 @@
 """What a sweep costs beside the bare loops, and how fast a large store answers.
 
-    python -m benchmarks.sweep [--runs 2000] [--stored 10000] [--workers 2] [--json FILE]
+    python -m benchmarks.sweep [--runs 2000] [--episodes 200] [--stored 10000] [--workers 2] [--repeats 5] [--json FILE]
 
 Overhead: a grid of hard chains (H = 5, T = 200) with LIVAROT, 40 seeds per cell, through `livarot.experiments.sweep`
-into an empty store (files forced to disk), against the same runs as bare loops in as many processes, nothing stored:
+into an empty store (files forced to disk), against the same runs as bare loops, in as many new processes of joblib's:
 
     one by one     `livarot.run` with one seed per call: a loop per run
     grouped        `livarot.run` with the 40 seeds of a cell at once, as the sweep itself does it
+    with files     the same, and a plain script's durable Parquet file per run
 
-Both sides start their processes, which load kernels from numba's cache, within their clocks.  `start` is the time for
-two cells only: what is left after it is printed as well, and there the files (about 0.5 ms of encoding and disk each)
-weigh more, because a run of 200 episodes, computed with 39 others, takes about as long as its file.
+Both sides start their processes, which load kernels from numba's cache, within their clocks; the bare ones do not end
+theirs within it, the sweep does.  `start` is the time for two cells only; what is left after it is compared as well.
+`a file, pyarrow alone` and `a file, disk alone` are the least that a durable Parquet file of such a run takes here.
+
+The sides take turns; each ratio is that of the medians.  Files are deleted at the end only, and a benchmark that begins
+within minutes after many files were deleted is slow: ext4 avoids inodes that were given back a short while ago.
 
 Large stores: `status`, a rebuild of the index, the table, and `livarot report` in a process of its own.
 """
@@ -24,50 +28,70 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
+import joblib
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from joblib.externals.loky import get_reusable_executor
 
 import livarot
+from benchmarks.bare import stored_regret, total_regret
 from livarot.experiments import housekeeping
 from livarot.experiments.keys import Cell
+from livarot.experiments.records import LAYOUT
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.experiments.sweep import sweep
+from livarot.storage import write_together
 
-SEEDS, EPISODES, HORIZON = 40, 200, 5
+SEEDS, HORIZON = 40, 5
+STORED_EPISODES = 200
 
 
-def grid(runs: int) -> Experiment:
+def grid(runs: int, episodes: int) -> Experiment:
     scales = [round(0.01 * (1 + i), 4) for i in range(runs // SEEDS)]
     return Experiment(
         environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": HORIZON, "gap": 0.1})],
         agents=[AgentSpec(name="livarot", settings={"beta_scale": scales})],
-        episodes=EPISODES,
+        episodes=episodes,
         seeds=SEEDS,
     )
 
 
-def bare(job: tuple[float, tuple[int, ...]]) -> float:
-    """One call of `livarot.run`."""
-    scale, seeds = job
-    mdp = livarot.envs.hard_chain(HORIZON, gap=0.1)
-    result = livarot.run(mdp, livarot.agents.Livarot(beta_scale=scale), EPISODES, seed=seeds)
-    return float(result.regret.sum())
-
-
-def timed_bare(experiment: Experiment, workers: int, grouped: bool) -> float:
-    scales = [cell.agent_settings["beta_scale"] for cell in experiment.cells()]
+def timed_bare(experiment: Experiment, workers: int, grouped: bool, folder: Path | None = None) -> float:
+    """The same engine as the sweep's; its processes are new ones, as there."""
     seeds = experiment.seed_list()
-    jobs = [(s, tuple(seeds)) for s in scales] if grouped else [(s, (seed,)) for s in scales for seed in seeds]
+    jobs = [
+        (HORIZON, cell.episodes, cell.agent_settings["beta_scale"], group)
+        for cell in experiment.cells()
+        for group in ([tuple(seeds)] if grouped else [(seed,) for seed in seeds])
+    ]
+    if folder is not None:
+        folder.mkdir()
+    task = joblib.delayed(total_regret if folder is None else partial(stored_regret, str(folder)))
     begin = time.perf_counter()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        list(pool.map(bare, jobs, chunksize=max(1, len(jobs) // (8 * workers))))
-    return time.perf_counter() - begin
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        joblib.Parallel(n_jobs=workers)(task(*job) for job in jobs)
+    seconds = time.perf_counter() - begin
+    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    return seconds
+
+
+def timed_file(folder: Path, episodes: int) -> tuple[float, float]:
+    """Seconds per file, when 40 are made one after the other: in pyarrow, and to force its bytes to disk."""
+    draw = np.random.default_rng(0)
+    table = pa.table({name: draw.random(episodes) for name in COLUMNS} | {"episode": np.arange(episodes)})
+    begin = time.perf_counter()
+    for _ in range(SEEDS):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="lz4", **LAYOUT)
+    between = time.perf_counter()
+    write_together({folder / f"{place}": bytes(sink.getvalue()) for place in range(SEEDS)})
+    return (between - begin) / SEEDS, (time.perf_counter() - between) / SEEDS
 
 
 def timed_report(store: Path, out: Path) -> float:
@@ -86,11 +110,11 @@ def timed_sweep(experiment: Experiment, workers: int, folder: Path) -> float:
 def fill(folder: Path, count: int) -> None:
     """A store of many runs with made-up numbers: only their shape matters here."""
     draw = np.random.default_rng(0)
-    columns = {name: draw.random(EPISODES) for name in COLUMNS}
-    bits = np.zeros((EPISODES, 1), dtype=np.int32)
+    columns = {name: draw.random(STORED_EPISODES) for name in COLUMNS}
+    bits = np.zeros((STORED_EPISODES, 1), dtype=np.int32)
     with Store(folder, create=True) as store:
         cells = [
-            Cell.of("hard-chain", {"horizon": HORIZON}, "livarot", {"beta_scale": 0.001 * (1 + i)}, EPISODES)
+            Cell.of("hard-chain", {"horizon": HORIZON}, "livarot", {"beta_scale": 0.001 * (1 + i)}, STORED_EPISODES)
             for i in range(count // 100)
         ]
         for cell in cells:
@@ -100,7 +124,7 @@ def fill(folder: Path, count: int) -> None:
             Experiment(
                 environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": HORIZON})],
                 agents=[AgentSpec(name="livarot", settings={"beta_scale": scales})],
-                episodes=EPISODES,
+                episodes=STORED_EPISODES,
                 seeds=100,
             )
         )
@@ -109,52 +133,61 @@ def fill(folder: Path, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--stored", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    experiment, small = grid(options.runs), grid(2 * SEEDS)
+    experiment, small = grid(options.runs, options.episodes), grid(2 * SEEDS, options.episodes)
     livarot.run(livarot.envs.hard_chain(HORIZON, gap=0.1), livarot.agents.Livarot(), 3, seed=[0, 1])
-    found: dict[str, float] = {}
+    times: dict[str, list[float]] = {}
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
-    try:  # nothing is deleted before the end: deleting thousands of files keeps a disk busy for a while
-        for repeat in range(options.repeats):  # alternately, the best of each
-            store, other = folder / f"store{repeat}", folder / f"small{repeat}"
+    try:
+        for repeat in range(options.repeats):
+            store, other, plain = (folder / f"{name}{repeat}" for name in ("store", "small", "plain"))
             sides = {
                 "sweep": partial(timed_sweep, experiment, options.workers, store),
-                "bare, one by one": partial(timed_bare, experiment, options.workers, grouped=False),
                 "bare, grouped": partial(timed_bare, experiment, options.workers, grouped=True),
+                "bare, grouped, with files": partial(timed_bare, experiment, options.workers, True, plain),
                 "sweep, start": partial(timed_sweep, small, options.workers, other),
                 "bare, start": partial(timed_bare, small, options.workers, grouped=True),
                 "sweep again, nothing to do": partial(timed_sweep, experiment, options.workers, store),
+                "bare, one by one": partial(timed_bare, experiment, options.workers, grouped=False),
             }
             for name, side in sides.items():
-                found[name] = min(found.get(name, np.inf), side())
+                times.setdefault(name, []).append(side())
+            alone = timed_file(plain, options.episodes)
+            times.setdefault("a file, pyarrow alone", []).append(alone[0])
+            times.setdefault("a file, disk alone", []).append(alone[1])
     finally:
         shutil.rmtree(folder)
-    found["sweep / bare, one by one"] = found["sweep"] / found["bare, one by one"]
-    found["sweep / bare, grouped"] = found["sweep"] / found["bare, grouped"]
+    found = {name: float(np.median(seconds)) for name, seconds in times.items()}
+    pairs = zip(times["sweep"], times["bare, grouped"], strict=True)
+    print("sweep / bare, grouped, each time:", *(f"{one / other:.2f}" for one, other in pairs))
+    for side in ("one by one", "grouped", "grouped, with files"):
+        found[f"sweep / bare, {side}"] = found["sweep"] / found[f"bare, {side}"]
     left = [found[side] - found[f"{name}, start"] for side, name in (("sweep", "sweep"), ("bare, grouped", "bare"))]
-    found["the same less start"] = left[0] / left[1]
+    found["sweep / bare, grouped, less start"] = left[0] / left[1]
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
     try:
         fill(folder / "store", options.stored)
-        with Store(folder / "store") as store:
+        with Store(folder / "store") as full:
             begin = time.perf_counter()
-            assert store.rebuild().added == options.stored
+            assert full.rebuild().added == options.stored
             found["index rebuild"] = time.perf_counter() - begin
             begin = time.perf_counter()
-            assert housekeeping.status(store).done == options.stored
+            assert housekeeping.status(full).done == options.stored
             found["status"] = time.perf_counter() - begin
             begin = time.perf_counter()
-            store.table()
+            full.table()
             found["table"] = time.perf_counter() - begin
         found["report"] = timed_report(folder / "store", folder / "report")
     finally:
         shutil.rmtree(folder)
     for name, value in found.items():
-        print(f"{name:28} {value:8.2f}{'' if '/' in name or 'less' in name else ' s'}")
+        amount = f"{value:8.2f}" if "/" in name else f"{1e3 * value:8.3f} ms" if "alone" in name else f"{value:8.2f} s"
+        print(f"{name:34} {amount}")
     if options.json:
         options.json.write_text(json.dumps({"workers": options.workers, "runs": options.runs} | found, indent=1))
 

@@ -69,7 +69,14 @@ def test_files_written_together(tmp_path, monkeypatch):
     write_together({})
 
 
-@pytest.mark.parametrize("failing", ["fsync", "open", "posix_fadvise"])
+def test_a_system_that_takes_a_part_at_a_time_gets_all(tmp_path, monkeypatch):
+    write, data = os.write, bytes(range(256))
+    monkeypatch.setattr(os, "write", lambda descriptor, rest: write(descriptor, rest[:7]))
+    write_together({tmp_path / "x": data, tmp_path / "y": b""})
+    assert [(tmp_path / name).read_bytes() for name in "xy"] == [data, b""]
+
+
+@pytest.mark.parametrize("failing", ["fsync", "open", "posix_fadvise", "close"])
 @pytest.mark.parametrize("at", range(4))
 def test_one_of_several_fails_before_any_is_renamed(tmp_path, monkeypatch, failing, at):
     old = {tmp_path / f"{i}": b"old" for i in range(4)}
@@ -89,21 +96,24 @@ def test_one_of_several_fails_before_any_is_renamed(tmp_path, monkeypatch, faili
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
-@pytest.mark.parametrize("failing", ["fsync", "replace", "fdopen"])
+@pytest.mark.parametrize("failing", ["fsync", "replace", "write", "close"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_keeps_the_old_file_and_removes_the_temporary(tmp_path, monkeypatch, failing, error):
     path = tmp_path / "x"
     path.write_bytes(b"old")
 
+    close, before = os.close, len(os.listdir("/dev/fd"))
+
     def fail(*args, **kwargs):
-        if failing == "fdopen":
-            os.close(args[0])
+        if failing == "close":
+            close(args[0])
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(os, failing, fail)
         with pytest.raises((LivarotError, KeyboardInterrupt)) as caught:
             write_atomic(path, b"new!")
+    assert len(os.listdir("/dev/fd")) == before
     if isinstance(error, OSError):
         assert str(caught.value) == f"path: cannot write 4 bytes to {str(path)!r}: No space left on device"
     assert path.read_bytes() == b"old"

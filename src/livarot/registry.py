@@ -19,8 +19,10 @@ import difflib
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, NoReturn, TypeVar
 
 from livarot.errors import bad
 
@@ -32,9 +34,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class _Entry(NamedTuple, Generic[T]):
+@dataclass(frozen=True, eq=False)
+class _Entry(Generic[T]):
     factory: Callable[..., T]
     summary: str
+
+    @cached_property
+    def parameters(self) -> tuple[inspect.Parameter, ...] | None:
+        """What the factory takes; some built-in callables do not tell."""
+        try:
+            return tuple(inspect.signature(self.factory).parameters.values())
+        except ValueError:
+            return None
 
 
 class Registry(Generic[T]):
@@ -60,9 +71,8 @@ class Registry(Generic[T]):
 
     def make(self, name: str, /, **kwargs: Any) -> T:
         """Call the factory of `name` with `kwargs`, after checking that it takes them."""
-        factory = self._entry(name).factory
-        self._check_keywords(name, factory, kwargs)
-        return factory(**kwargs)
+        self.check_keywords(name, kwargs)
+        return self._entry(name).factory(**kwargs)
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._entries))
@@ -87,10 +97,10 @@ class Registry(Generic[T]):
             self._refuse(f"no {reprlib.repr(name)}", name, self.names(), "Registered")
         return self._entries[name]
 
-    def _check_keywords(self, name: str, factory: Callable[..., T], kwargs: dict[str, Any]) -> None:
-        try:
-            parameters = inspect.signature(factory).parameters.values()
-        except ValueError:  # some built-in callables do not tell their signature
+    def check_keywords(self, name: str, kwargs: Mapping[str, Any]) -> None:
+        """Refuse arguments that the factory of `name` does not take, and the lack of those it needs."""
+        parameters = self._entry(name).parameters
+        if parameters is None:
             return
         known = [p.name for p in parameters if p.kind in _KEYWORD_KINDS]
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):

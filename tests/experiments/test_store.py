@@ -1,5 +1,6 @@
 """The store: what is written comes back, damage is noticed and set aside, the index can be made again."""
 
+import itertools
 import os
 import random
 import shutil
@@ -13,7 +14,16 @@ import livarot
 from livarot import LivarotError
 from livarot.experiments import housekeeping
 from livarot.experiments.keys import Cell
-from livarot.experiments.records import Damaged, decode, encode, provenance, read_head, split_seeds
+from livarot.experiments.records import (
+    Damaged,
+    decode,
+    encode,
+    encode_all,
+    provenance,
+    read_head,
+    split_seeds,
+    summary_of,
+)
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.store import Store
 from livarot.experiments.sweep import sweep
@@ -53,6 +63,27 @@ def test_the_table(filled):
         assert row.sigma_bar == np.sqrt(record.columns["variance"].mean())
         assert (table.seconds > 0).all()
         assert table[table.agent == "uniform"].covered.isna().all()
+
+
+@pytest.mark.parametrize("episodes", [1, 9, 3000])
+def test_files_made_together_are_those_made_alone(tmp_path, episodes):
+    """Every number comes back, whatever is missing, and a run's bytes do not depend on its company."""
+    draw = np.random.default_rng(episodes)
+    cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, "uniform", {}, episodes)
+    runs = []
+    for seed, (words, holes) in enumerate(itertools.product([0, 1, 3], [0.0, 0.5, 1.0])):
+        columns = {name: draw.normal(size=episodes) ** 2 for name in COLUMNS}
+        for name in ("optimism_gap", "inner_gap", "covered"):
+            columns[name][draw.random(episodes) < holes] = -np.nan
+        bits = draw.integers(-(2**31), 2**31, (episodes, words)).astype(np.int32)
+        runs.append((cell.run(seed), columns, bits, summary_of(columns)))
+    together = encode_all(runs)
+    assert together == [encode(*run) for run in runs]
+    for data, (run, columns, bits, summary) in zip(together, runs, strict=True):
+        record = decode(tmp_path / "x", data)
+        assert (record.run, record.summary) == (run, summary)
+        assert all(np.array_equal(record.columns[name], columns[name], equal_nan=True) for name in COLUMNS)
+        assert np.array_equal(record.bits, bits[:, :0] if np.isnan(columns["covered"]).all() else bits)
 
 
 def test_any_parquet_reader_can_read_a_run(filled):

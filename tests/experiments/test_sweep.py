@@ -2,13 +2,19 @@
 
 import hashlib
 import itertools
+import pickle
 import random
+import subprocess
+import sys
 
+import joblib
+import psutil
 import pytest
 
 from livarot import LivarotError
 from livarot.experiments import sweep as module
 from livarot.experiments.backends import Engine, WorkersDied
+from livarot.experiments.keys import Cell
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.experiments.sweep import blocks, plan, sweep
@@ -40,6 +46,36 @@ def calm(tmp_path_factory):
 def test_same_files_whatever_the_engine(calm, tmp_path, backend, workers, group):
     assert sweep(experiment(), tmp_path, backend=backend, workers=workers, group=group).complete
     assert files(tmp_path) == calm
+
+
+def test_workers_end_with_their_sweep_and_joblib_goes_on(tmp_path):
+    assert sweep(experiment(), tmp_path / "first", workers=2).complete
+    below = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    assert not [words for words in below if any("popen_loky" in word for word in words)]
+    assert joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
+    assert sweep(experiment(), tmp_path / "second", workers=2).complete
+
+
+def test_workers_import_what_they_need_only():
+    """Each worker starts anew: a tenth of a second per library counts."""
+    code = (
+        "import sys; import livarot.experiments.worker\n"
+        "slow = {'pandas', 'pydantic', 'scipy.sparse', 'scipy.spatial', 'matplotlib'} & sys.modules.keys()\n"
+        "sys.exit(', '.join(slow))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+
+
+def test_a_task_is_sent_without_what_can_be_computed():
+    cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, "uniform", {}, 10)
+    keys = [cell.run(seed).key for seed in range(1000)]
+    assert cell.run(5) is cell.run(5)
+    sent = pickle.dumps(cell)
+    assert len(sent) < 2000
+    back = pickle.loads(sent)  # noqa: S301 (ours, as joblib does)
+    assert back == cell
+    assert [back.run(seed).key for seed in range(1000)] == keys
 
 
 def test_order_does_not_count(calm, tmp_path, monkeypatch):

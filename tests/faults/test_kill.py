@@ -19,7 +19,7 @@ def spec(tmp_path):
 
 
 def begun_and_unfinished(store):
-    """Tasks that had begun when their driver was killed."""
+    """Tasks that had begun when their driver was killed; with one seed each they are runs."""
     return len(list((store / "running").glob("*/[0-9]*.json")))
 
 
@@ -88,8 +88,9 @@ def test_a_sweep_killed_again_and_again(spec, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_twenty_kills_with_workers(spec, tmp_path):
-    survive(spec, tmp_path, 20, ["--workers", "2", "--group", "2", "--checkpoint", "0.05"], 2, 2)
+@pytest.mark.parametrize("group", ["1", "2"])
+def test_twenty_kills_with_workers(spec, tmp_path, group):
+    survive(spec, tmp_path, 20, ["--workers", "2", "--group", group, "--checkpoint", "0.05"], 2, 2)
 
 
 @pytest.mark.long

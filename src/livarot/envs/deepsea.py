@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import lil_array
+import scipy
 
 from livarot.envs.features import FeatureMap, Function
 from livarot.envs.tabular import TabularMDP, from_tabular
@@ -59,7 +59,7 @@ def deep_sea(
     if features not in maps:
         raise bad("features", f"{features!r} is unknown", cure="choose 'one-hot' or 'slips'")
     n_states = cell(size, 0)
-    kernel = lil_array((2 * n_states, n_states))
+    kernel = scipy.sparse.lil_array((2 * n_states, n_states))
     reward = np.zeros((n_states, 2))
     for row in range(size):
         for column in range(row + 1):

@@ -30,8 +30,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array, hstack, issparse
 
 from livarot.core.checks import whole_numbers
 from livarot.core.problem import MNLMDP
@@ -134,7 +134,8 @@ class OneHot:
         odds = np.log(t.probability[rows] / t.probability[t.support[t.pair[rows]]])
         theta = np.zeros((1 if t.shared_parameter else t.n_tables, dim))
         theta[np.zeros(len(rows), dtype=np.int64) if t.shared_parameter else t.table[rows], column] = odds
-        return Encoding(coo_array((np.ones(len(rows)), (rows, column)), shape=(t.n_rows, dim)), None, theta)
+        features = scipy.sparse.coo_array((np.ones(len(rows)), (rows, column)), shape=(t.n_rows, dim))
+        return Encoding(features, None, theta)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ class Moves:
         actions, which = np.unique(t.action[moving], return_inverse=True)
         column = 4 * which + kind[moving]
         shape = (t.n_rows, max(4 * len(actions), 1))
-        return Encoding(coo_array((np.ones(len(moving)), (moving, column)), shape=shape))
+        return Encoding(scipy.sparse.coo_array((np.ones(len(moving)), (moving, column)), shape=shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +178,18 @@ class NextState:
         t = transitions
         if self.attributes is None:
             shape = (t.n_rows, t.n_states)
-            plain = csr_array((np.ones(t.n_rows), (np.arange(t.n_rows), t.next_state)), shape=shape)
+            plain = scipy.sparse.csr_array((np.ones(t.n_rows), (np.arange(t.n_rows), t.next_state)), shape=shape)
         else:
             table = require_finite("attributes", self.attributes)
             if table.ndim != 2 or len(table) != t.n_states or table.shape[1] < 1:
                 raise bad("attributes", f"has shape {table.shape}, expected ({t.n_states}, k), a row per state")
-            plain = csr_array(table)[t.next_state]
+            plain = scipy.sparse.csr_array(table)[t.next_state]
         if not self.per_action:
             return Encoding(plain)
         entries = plain.tocoo()
         row, column = entries.coords
         return Encoding(
-            coo_array(
+            scipy.sparse.coo_array(
                 (entries.data, (row, t.action[row] * plain.shape[1] + column)),
                 shape=(t.n_rows, t.n_actions * plain.shape[1]),
             )
@@ -245,8 +246,8 @@ class LogNominal:
         if not self.learn_nominal:
             return Encoding(answer.features, nominal, np.zeros((1, answer.features.shape[1])))
         tilts: Any = answer.features
-        if issparse(answer.features):
-            features = hstack((csr_array(nominal[:, None]), tilts))
+        if scipy.sparse.issparse(answer.features):
+            features = scipy.sparse.hstack((scipy.sparse.csr_array(nominal[:, None]), tilts))
         else:
             features = np.column_stack((nominal, tilts))
         return Encoding(features, None, np.eye(1, tilts.shape[1] + 1))
@@ -350,7 +351,7 @@ class LongTable:
     def _columns(self, horizon: int | None, n_states: int, n_actions: int) -> tuple[Any, ...]:
         """Checked columns: stage, state, action, next state and features."""
         state = whole_numbers("state", self.state)
-        sparse = issparse(self.features)
+        sparse = scipy.sparse.issparse(self.features)
         features = self.features.tocsr() if sparse else require_finite("features", self.features)
         if features.ndim != 2 or features.shape[0] != len(state) or features.shape[1] < 1 or len(state) == 0:
             raise bad("features", f"has shape {features.shape}, expected ({len(state)}, d), a row per line")

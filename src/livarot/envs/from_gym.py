@@ -21,7 +21,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from livarot.core.checks import check_start
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
@@ -152,7 +152,7 @@ def _absorb(listed: _Listed, n_states: int, n_actions: int, start: FloatArray) -
     loops = np.array([s * n_actions + a for s in absorbing for a in range(n_actions)], dtype=np.int64)
     rows, columns = np.concatenate((pair, loops)), np.concatenate((target, loops // n_actions))
     entries = np.concatenate((weight, np.ones(len(loops))))
-    probability = csr_array((entries, (rows, columns)), shape=(size * n_actions, size))
+    probability = scipy.sparse.csr_array((entries, (rows, columns)), shape=(size * n_actions, size))
     probability.sum_duplicates()
     reward = listed.reward[happens]
     total = np.bincount(pair, weights=weight, minlength=size * n_actions)

@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import lil_array
+import scipy
 
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad, require_positive_int
@@ -81,7 +81,7 @@ def river_swim(
     require_positive_int("horizon", horizon)
     if features not in ("one-hot", "moves"):
         raise bad("features", f"{features!r} is unknown", cure="choose 'one-hot' or 'moves'")
-    kernel = lil_array((2 * n_states, n_states))
+    kernel = scipy.sparse.lil_array((2 * n_states, n_states))
     for s in range(n_states):
         kernel[2 * s + LEFT, max(s - 1, 0)] = 1.0
         for target, p in river_row(river, n_states, s):

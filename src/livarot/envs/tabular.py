@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse, vstack
 
 from livarot.core.checks import check_start
 from livarot.core.problem import MNLMDP, Problem
@@ -152,7 +152,7 @@ def from_tabular(
 
 
 def _is_sparse(thing: Any) -> bool:
-    return bool(issparse(thing))
+    return bool(scipy.sparse.issparse(thing))
 
 
 def _kernel(P: Any, horizon: int) -> tuple[IntArray, IntArray, FloatArray, int, int, Int32Array]:
@@ -170,7 +170,7 @@ def _kernel(P: Any, horizon: int) -> tuple[IntArray, IntArray, FloatArray, int, 
             if len(dense) != horizon:
                 raise bad("P", f"has {len(dense)} stages, the horizon is {horizon}", cure="give one table per stage")
             dense, stage_table = _distinct(dense)
-        matrix = csr_array(dense.reshape(-1, n_states))
+        matrix = scipy.sparse.csr_array(dense.reshape(-1, n_states))
     matrix.eliminate_zeros()
 
     def place(pair: int) -> tuple[int, ...]:
@@ -211,6 +211,7 @@ def _sparse_kernel(argument: str, P: Any) -> tuple[Any, int, int]:
         if not np.isfinite(entries.data).all():
             raise bad(argument, "NaN or infinite", count=int((~np.isfinite(entries.data)).sum()))
     n_states = int(parts[0].shape[1])
+    csr_array = scipy.sparse.csr_array
     if _is_sparse(P):
         n_actions, rest = divmod(int(P.shape[0]), n_states)
         if rest or n_actions == 0:
@@ -221,7 +222,7 @@ def _sparse_kernel(argument: str, P: Any) -> tuple[Any, int, int]:
         if shapes != {(n_states, n_states)}:
             raise bad(argument, f"has shapes {sorted(shapes)}", cure="give one (S, S) per action")
         n_actions = len(parts)
-        stacked = csr_array(vstack([csr_array(part, dtype=np.float64) for part in parts]))
+        stacked = csr_array(scipy.sparse.vstack([csr_array(part, dtype=np.float64) for part in parts]))
         matrix = csr_array(stacked[np.arange(n_actions * n_states).reshape(n_actions, n_states).T.reshape(-1)])
     matrix.sort_indices()
     return matrix, n_states, n_actions
@@ -333,10 +334,10 @@ def _parameter(
 def _fit(encoding: Encoding, transitions: Transitions) -> FloatArray:
     """Least squares on the centred log-probabilities, one theta or one per table; refused if it misses P."""
     t = transitions
-    features = csr_array(encoding.features)
+    features = scipy.sparse.csr_array(encoding.features)
     logit = np.log(t.probability) - (0.0 if encoding.offset is None else encoding.offset)
-    averaging: Any = csr_array((1.0 / t.outcomes[t.pair], (t.pair, np.arange(t.n_rows))))
-    centred = csr_array(features - (averaging @ features)[t.pair])
+    averaging: Any = scipy.sparse.csr_array((1.0 / t.outcomes[t.pair], (t.pair, np.arange(t.n_rows))))
+    centred = scipy.sparse.csr_array(features - (averaging @ features)[t.pair])
     target = logit - (averaging @ logit)[t.pair]
     groups = [slice(None)] if t.shared_parameter else [t.table == k for k in range(t.n_tables)]
     found = []

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 
 from livarot.errors import bad
 from livarot.experiments.worker import Outcome, Task, begin_worker, execute, limit_threads
@@ -81,6 +82,7 @@ class Loky(Engine):
     def __init__(self, workers: int, faults: Path) -> None:
         self.workers = workers
         self._faults = faults
+        self._begun = False
 
     def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
         flight = 1 if alone or self.workers == 1 else 2 * self.workers
@@ -94,12 +96,19 @@ class Loky(Engine):
                 initializer=begin_worker,
                 initargs=(os.getpid(), str(self._faults)),
             )
+        self._begun = True
         yield from _outcomes(parallel, tasks, ignoring=_ignoring_interrupts)
 
     def abandon(self, pids: list[int]) -> None:
         for pid in pids:  # joblib then ends the others
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""
+        if self._begun:
+            with contextlib.suppress(Exception):
+                get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 class Dask(Engine):

@@ -119,8 +119,15 @@ class Cell:
     def text(self) -> str:
         return canonical(self.content())  # "seed" sorts last: the text of every run of the cell begins like this
 
+    @cached_property
+    def _runs(self) -> dict[int, Run]:
+        return {}
+
     def run(self, seed: int) -> Run:
-        return Run(self, seed)
+        return self._runs.get(seed) or self._runs.setdefault(seed, Run(self, seed))  # with its key, asked for often
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_runs"}  # not sent to workers
 
     def model(self) -> MNLMDP:
         """The environment, built."""
@@ -230,17 +237,17 @@ def _preset(name: str, factory: Any, preset: str, episodes: int) -> Any:
 
 def _factory(registry: Registry[Any], name: str, settings: Mapping[str, Any]) -> Any:
     """The factory of a registered name, which takes these settings."""
-    factory = registry._entry(name).factory
-    registry._check_keywords(name, factory, dict(settings))
-    return factory
+    registry.check_keywords(name, settings)
+    return registry._entry(name).factory
 
 
 def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the types that the factory declares; an integer where a float is meant becomes one."""
     plain = factory.func if isinstance(factory, partial) else factory
+    parameters = inspect.signature(plain).parameters if settings else {}
     found = {}
     for key, value in settings.items():
-        declared = inspect.signature(plain).parameters[key].annotation
+        declared = parameters[key].annotation
         words = {word.strip() for word in str(getattr(declared, "__name__", declared)).split("|")}
         if type(value) is int and "float" in words and "int" not in words:
             value = float(value)

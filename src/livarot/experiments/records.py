@@ -21,11 +21,11 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -136,21 +136,74 @@ def encode(
 
     ``made_by`` is the provenance as text, this code's if it is not given.
     """
-    words = bits.shape[1] if not np.isnan(columns["covered"]).all() else 0
-    arrays = {name: np.ascontiguousarray(columns[name], dtype=np.float64) for name in COLUMNS}
-    stages = [np.ascontiguousarray(bits[:, word]) for word in range(words)]
-    values = [_arrow(pa.int32(), np.arange(1, run.cell.episodes + 1, dtype=np.int32))]
-    values += [_arrow(pa.float64(), array, np.isnan(array)) for array in arrays.values()]
-    values += [_arrow(pa.int32(), stage) for stage in stages]
-    table = pa.Table.from_arrays(values, schema=_schema(words))
+    return encode_all([(run, columns, bits, summary or summary_of(columns))], made_by)[0]
+
+
+def encode_all(
+    runs: Sequence[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32], dict[str, Any]]],
+    made_by: str | None = None,
+) -> list[bytes]:
+    """The bytes of several files, step by step for all: run by run takes a third longer (the processor's caches)."""
+    made_by = made_by or _provenance_text()
+    numbers = [_Numbers.of(columns, bits) for _, columns, bits, _ in runs]
+    tables = [part.table() for part in numbers]
+    digests = [part.digest() for part in numbers]
+    heads = [
+        _head_text(run, found, summary, len(part.stages), made_by).encode()
+        for (run, _, _, summary), found, part in zip(runs, digests, numbers, strict=True)
+    ]
+    return [_parquet(table, head) for table, head in zip(tables, heads, strict=True)]
+
+
+def _parquet(table: pa.Table, head: bytes) -> bytes:
     sink = pa.BufferOutputStream()
-    compression = "zstd" if run.cell.episodes > SHORT else "lz4"
+    compression = "zstd" if table.num_rows > SHORT else "lz4"
     with pq.ParquetWriter(sink, table.schema, compression=compression, **LAYOUT) as writer:
         writer.write_table(table, row_group_size=1 << 20)
-        digests = _column_digest(arrays, stages)
-        head = _head_text(run, digests, summary or summary_of(arrays), words, made_by or _provenance_text())
-        writer.add_key_value_metadata({_ENTRY: head.encode()})
+        writer.add_key_value_metadata({_ENTRY: head})
     return bytes(sink.getvalue())
+
+
+class _Numbers(NamedTuple):
+    """The columns of a run, (columns, T), what is missing one fixed NaN, and its bits of coverage, (words, T)."""
+
+    columns: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    stages: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> _Numbers:
+        numbers = np.array([columns[name] for name in COLUMNS], dtype=np.float64)
+        missing = np.isnan(numbers)
+        numbers[missing] = np.nan  # whatever bits it had
+        words = 0 if missing[COLUMNS.index("covered")].all() else bits.shape[1]
+        return cls(numbers, missing, np.ascontiguousarray(bits[:, :words].T))
+
+    def table(self) -> pa.Table:
+        episode = np.arange(1, self.columns.shape[1] + 1, dtype=np.int32)
+        values = [*_arrow(pa.int32(), episode[None]), *_arrow(pa.float64(), self.columns, self.missing)]
+        return pa.Table.from_arrays([*values, *_arrow(pa.int32(), self.stages)], schema=_schema(len(self.stages)))
+
+    def digest(self) -> str:
+        """SHA-256 of the numbers alone, little-endian."""
+        parts: list[bytes | memoryview] = []
+        for name, column in zip(COLUMNS, self.columns.astype("<f8", copy=False), strict=True):
+            parts += [f"{name}\n".encode(), column.data]
+        for stage in self.stages.astype("<i4", copy=False):
+            parts += [b"stages\n", stage.data]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def _arrow(kind: pa.DataType, rows: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> list[pa.Array]:
+    """Arrow's arrays on the memory of ``rows``; `pa.array` would import pandas, a third of a second per worker."""
+    count, length = rows.shape
+    memory = pa.py_buffer(rows)
+    found = [pa.Array.from_buffers(kind, length, [None, memory], offset=row * length) for row in range(count)]
+    if missing is not None and missing.any():
+        for row in np.flatnonzero(missing.any(axis=1)):
+            present = pa.py_buffer(np.packbits(~missing[row], bitorder="little"))
+            found[row] = pa.Array.from_buffers(kind, length, [present, pa.py_buffer(rows[row])])
+    return found
 
 
 def encode_again(record: Record) -> bytes:
@@ -178,14 +231,6 @@ def _schema(words: int) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _arrow(kind: pa.DataType, array: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """An array of Arrow's on the same memory; `pa.array` would import pandas first, a third of a second per worker."""
-    present = None
-    if missing is not None and missing.any():
-        present = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(array), [present, pa.py_buffer(array)])
-
-
 def read_head(path: Path) -> dict[str, Any]:
     """The verified head of a file, without its columns; a `LivarotError` of one line if it is not one of ours."""
     return _head(path, _open(path))
@@ -209,20 +254,21 @@ def decode(path: Path, data: bytes | None = None) -> Record:
         if file.schema_arrow.names != names:
             _damaged(path, "its columns are not those of a run")
         table = file.read(use_threads=False)  # one small file: handing it to threads costs more than reading it
-        arrays = {}
         for name in COLUMNS:
-            column = table.column(name)
-            if column.type != pa.float64():
+            if table.column(name).type != pa.float64():
                 _damaged(path, f"{name!r} is no column of numbers")
-            arrays[name] = np.array(column.to_numpy(), dtype=np.float64)
-        stages = [np.array(table.column(f"{WORDS}{word}").to_numpy(), dtype=np.int32) for word in range(words)]
+        columns = {name: table.column(name).to_numpy() for name in COLUMNS}
+        bits = np.empty((rows, words), dtype=np.int32)
+        for word in range(words):
+            bits[:, word] = table.column(f"{WORDS}{word}").to_numpy()
+        numbers = _Numbers.of(columns, bits)
         episode = table.column("episode").to_numpy()
     except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
         _damaged(path, str(error)[:200].splitlines()[0] if str(error) else type(error).__name__, error)
-    if head["columns"] != _column_digest(arrays, stages) or not np.array_equal(episode, np.arange(1, rows + 1)):
+    if head["columns"] != numbers.digest() or not np.array_equal(episode, np.arange(1, rows + 1)):
         _damaged(path, "its columns do not match their SHA-256")
-    bits = np.stack(stages, axis=1) if stages else np.zeros((rows, 0), dtype=np.int32)
-    return Record(run, arrays, bits, head["provenance"], head["summary"])
+    found = dict(zip(COLUMNS, numbers.columns, strict=True))
+    return Record(run, found, bits, head["provenance"], head["summary"])
 
 
 def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
@@ -238,17 +284,6 @@ def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
 def split_seeds(found: Mapping[str, NDArray[Any]], index: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
     """The columns and bits of one replica of :meth:`livarot.experiments.loop.Replicas.found`."""
     return {name: found[name][index] for name in COLUMNS}, found[STAGES][index]
-
-
-def _column_digest(arrays: Mapping[str, NDArray[np.float64]], stages: list[NDArray[np.int32]]) -> str:
-    """Over the numbers alone, little-endian; a missing one counts as one fixed NaN, whatever its bits."""
-    total = hashlib.sha256()
-    for name in COLUMNS:
-        plain = np.where(np.isnan(arrays[name]), np.nan, arrays[name]).astype("<f8")
-        total.update(name.encode() + b"\n" + plain.tobytes())
-    for stage in stages:
-        total.update(b"stages\n" + stage.astype("<i4").tobytes())
-    return total.hexdigest()
 
 
 def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:

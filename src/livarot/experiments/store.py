@@ -46,14 +46,15 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
-from livarot.experiments.records import Damaged, Record, decode, encode, encode_again, summary_of
+from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_all, summary_of
 from livarot.experiments.result import COLUMNS, RunResult
-from livarot.experiments.spec import Experiment
 from livarot.storage import write_atomic, write_together
 from livarot.theory.facts import facts_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from livarot.experiments.spec import Experiment
 
 logger = logging.getLogger(__name__)
 FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "running")
@@ -151,7 +152,7 @@ class Store:
         return self.path / "runs" / f"{key}{SUFFIX}"
 
     def has(self, key: str) -> bool:
-        return self.run_path(key).is_file()
+        return os.path.isfile(f"{self.path}/runs/{key}{SUFFIX}")  # asked for every run: a path object takes longer
 
     def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
         """Write one run, all or nothing; writing it again changes nothing."""
@@ -159,14 +160,13 @@ class Store:
 
     def put_all(self, runs: Iterable[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32]]]) -> list[Entry]:
         """Write runs, each all or nothing; the disk is asked for all of them together."""
-        made: dict[Path, tuple[bytes, dict[str, Any]]] = {}
-        for run, columns, bits in runs:
-            summary = summary_of(columns)
-            made[self.run_path(run.key)] = encode(run, columns, bits, summary), summary
-        write_together({path: data for path, (data, _) in made.items()})
+        listed = [(run, columns, bits, summary_of(columns)) for run, columns, bits in runs]
+        paths = [self.run_path(run.key) for run, _, _, _ in listed]
+        encoded = encode_all(listed)
+        write_together(dict(zip(paths, encoded, strict=True)))
         return [
-            Entry(summary, len(data), path.stat().st_mtime_ns, hashlib.sha256(data).hexdigest())
-            for path, (data, summary) in made.items()
+            Entry(summary, len(data), os.stat(path).st_mtime_ns, hashlib.sha256(data).hexdigest())
+            for path, data, (_, _, _, summary) in zip(paths, encoded, listed, strict=True)
         ]
 
     def fail(self, run: Run, *, attempts: int, traceback: str) -> None:
@@ -215,6 +215,8 @@ class Store:
 
     def _read_specs(self) -> list[tuple[Path, Experiment | None]]:
         """Each file and what it holds: its name is the key of its content."""
+        from livarot.experiments.spec import Experiment  # and with it pydantic, which workers do not need
+
         found: list[tuple[Path, Experiment | None]] = []
         for path in sorted((self.path / "specs").glob("*.json")):
             experiment = None

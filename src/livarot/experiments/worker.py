@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import hashlib
 import importlib
 import json
@@ -229,6 +230,7 @@ def begin_worker(driver: int, faults: str) -> None:
     with contextlib.suppress(OSError):
         faulthandler.enable((Path(faults) / f"{os.getpid()}.fault").open("w"))
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    gc.freeze()  # what is imported stays: joblib looks for garbage after the first task, and would walk through it all
 
 
 def limit_threads() -> Any:
