@@ -10,8 +10,9 @@ into an empty store (files forced to disk), against the same runs as bare loops,
     with files     the same, and a plain script's durable Parquet file per run
 
 Both sides start their processes, which load kernels from numba's cache, within their clocks; the bare ones do not end
-theirs within it, the sweep does.  `start` is the time for two cells only; what is left after it is compared as well.
-`a file, pyarrow alone` and `a file, disk alone` are the least that a durable Parquet file of such a run takes here.
+theirs, nor does the sweep wait for the end of its own.  `start` is the time for two cells only; what is left after it
+is compared as well.  `processor time` is that of all processes.  `a file, pyarrow alone` and `a file,
+disk alone` are the least that a durable Parquet file of such a run takes here.
 
 The sides take turns; each ratio is that of the medians.  Files are deleted at the end only, and a benchmark that begins
 within minutes after many files were deleted is slow: ext4 avoids inodes that were given back a short while ago.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -81,6 +83,21 @@ def timed_bare(experiment: Experiment, workers: int, grouped: bool, folder: Path
     return seconds
 
 
+def processor_time() -> float:
+    """Of this process and of those it started that have ended: seconds of user and system."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def timed_sweep(experiment: Experiment, workers: int, folder: Path) -> float:
+    begin = time.perf_counter()
+    report = sweep(experiment, folder, workers=workers)
+    seconds = time.perf_counter() - begin
+    assert report.complete, report
+    time.sleep(0.3)  # its workers were killed; what they spent counts when they are gone
+    return seconds
+
+
 def timed_file(folder: Path, episodes: int) -> tuple[float, float]:
     """Seconds per file, when 40 are made one after the other: in pyarrow, and to force its bytes to disk."""
     draw = np.random.default_rng(0)
@@ -97,13 +114,6 @@ def timed_file(folder: Path, episodes: int) -> tuple[float, float]:
 def timed_report(store: Path, out: Path) -> float:
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-m", "livarot", "report", str(store), "--out", str(out)], check=True)
-    return time.perf_counter() - begin
-
-
-def timed_sweep(experiment: Experiment, workers: int, folder: Path) -> float:
-    begin = time.perf_counter()
-    report = sweep(experiment, folder, workers=workers)
-    assert report.complete, report
     return time.perf_counter() - begin
 
 
@@ -142,6 +152,7 @@ def main() -> None:
     experiment, small = grid(options.runs, options.episodes), grid(2 * SEEDS, options.episodes)
     livarot.run(livarot.envs.hard_chain(HORIZON, gap=0.1), livarot.agents.Livarot(), 3, seed=[0, 1])
     times: dict[str, list[float]] = {}
+    spent: dict[str, list[float]] = {}
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
     try:
         for repeat in range(options.repeats):
@@ -156,17 +167,22 @@ def main() -> None:
                 "bare, one by one": partial(timed_bare, experiment, options.workers, grouped=False),
             }
             for name, side in sides.items():
+                before = processor_time()
                 times.setdefault(name, []).append(side())
+                spent.setdefault(name, []).append(processor_time() - before)
             alone = timed_file(plain, options.episodes)
             times.setdefault("a file, pyarrow alone", []).append(alone[0])
             times.setdefault("a file, disk alone", []).append(alone[1])
     finally:
         shutil.rmtree(folder)
     found = {name: float(np.median(seconds)) for name, seconds in times.items()}
-    pairs = zip(times["sweep"], times["bare, grouped"], strict=True)
-    print("sweep / bare, grouped, each time:", *(f"{one / other:.2f}" for one, other in pairs))
+    for what, measured in (("by the clock", times), ("processor time", spent)):
+        pairs = zip(measured["sweep"], measured["bare, grouped"], strict=True)
+        print(f"sweep / bare, grouped, each turn, {what}:", *(f"{one / other:.2f}" for one, other in pairs))
     for side in ("one by one", "grouped", "grouped, with files"):
         found[f"sweep / bare, {side}"] = found["sweep"] / found[f"bare, {side}"]
+    busy = [float(np.median(spent[side])) for side in ("sweep", "bare, grouped")]
+    found["sweep / bare, grouped, processor time"] = busy[0] / busy[1]
     left = [found[side] - found[f"{name}, start"] for side, name in (("sweep", "sweep"), ("bare, grouped", "bare"))]
     found["sweep / bare, grouped, less start"] = left[0] / left[1]
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
@@ -187,7 +203,7 @@ def main() -> None:
         shutil.rmtree(folder)
     for name, value in found.items():
         amount = f"{value:8.2f}" if "/" in name else f"{1e3 * value:8.3f} ms" if "alone" in name else f"{value:8.2f} s"
-        print(f"{name:34} {amount}")
+        print(f"{name:38} {amount}")
     if options.json:
         options.json.write_text(json.dumps({"workers": options.workers, "runs": options.runs} | found, indent=1))
 

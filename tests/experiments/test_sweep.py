@@ -48,10 +48,17 @@ def test_same_files_whatever_the_engine(calm, tmp_path, backend, workers, group)
     assert files(tmp_path) == calm
 
 
+def told(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
+
+
 def test_workers_end_with_their_sweep_and_joblib_goes_on(tmp_path):
     assert sweep(experiment(), tmp_path / "first", workers=2).complete
-    below = [child.cmdline() for child in psutil.Process().children(recursive=True)]
-    assert not [words for words in below if any("popen_loky" in word for word in words)]
+    workers = [c for c in psutil.Process().children(recursive=True) if any("popen_loky" in word for word in told(c))]
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
     assert joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
     assert sweep(experiment(), tmp_path / "second", workers=2).complete
 

@@ -108,8 +108,10 @@ def summary_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
     def known(name: str) -> NDArray[Any] | None:
         column = columns[name]
-        found = column[~np.isnan(column)]
-        return found if found.size else None
+        missing = np.isnan(column)
+        if not missing.any():
+            return column
+        return None if missing.all() else column[~missing]
 
     covered, gap, optimism = known("covered"), known("inner_gap"), known("optimism_gap")
     return {

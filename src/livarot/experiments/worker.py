@@ -176,12 +176,9 @@ def _write(task: Task, replicas: Replicas, begin: float) -> dict[int, Entry]:
 
 
 def _mark(task: Task, episodes: int) -> None:
-    """Say how far the task is; a worker whose driver is gone may find no place for it."""
-    text = json.dumps({"episodes": episodes, "pid": os.getpid(), "seeds": len(task.seeds)})
-    temporary = task.marker.with_suffix(".tmp")
+    """Say how far the task is; a worker whose driver is gone may find no place for it, and half a note is none."""
     with contextlib.suppress(OSError):
-        temporary.write_text(text)
-        os.replace(temporary, task.marker)
+        task.marker.write_text(json.dumps({"episodes": episodes, "pid": os.getpid(), "seeds": len(task.seeds)}))
 
 
 def notes_of(folder: Path) -> list[dict[str, Any]]:
