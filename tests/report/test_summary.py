@@ -10,15 +10,14 @@ from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.report.page import data_of
 from livarot.report.runs import read_runs
-from livarot.report.summary import contradicted, promised_coverage, summarise, told
+from livarot.report.summary import contradicted, promised, summarise, told
 from tests.stores import columns_of, store_of
 
 CHAIN = EnvironmentSpec(name="hard-chain", settings={"horizon": 4})
 
 
 def promise(name, settings=None, preset=None):
-    cell = Cell.of("hard-chain", {"horizon": 4}, name, settings or {}, 50, preset)
-    return promised_coverage(cell.agent, cell.agent_settings, cell.episodes)
+    return promised(Cell.of("hard-chain", {"horizon": 4}, name, settings or {}, 50, preset))
 
 
 @pytest.mark.parametrize("name", ["livarot", "bonus-livarot", "ucrl-mnl", "ucrl-mnl-ll", "ucrl-mnl-ol", "ons-ucrl-mnl"])
@@ -34,10 +33,10 @@ def test_the_theory_s_settings_promise_coverage_and_others_do_not(name):
 def test_nothing_is_promised_by_agents_without_a_theory_of_sets():
     assert [promise(name) for name in ("psrl", "uniform", "oracle", "drifting-livarot")] == [None] * 4
     assert promise("ucbvi", preset="theory") is None
-    assert promised_coverage("not registered", {"failure_level": 0.05, "beta_scale": 1.0}, 5) is None
+    assert promised(Cell("hard-chain", {}, "not registered", {"failure_level": 0.05, "beta_scale": 1.0}, 5)) is None
     assert promise("rare-switching") is None
     inner = {"name": "livarot", **Cell.of("hard-chain", {"horizon": 4}, "livarot", {}, 50, "theory").agent_settings}
-    assert promised_coverage("rare-switching", {"agent": inner, "factor": 2.0}, 50) == pytest.approx(0.95)
+    assert promise("rare-switching", {"agent": inner, "factor": 2.0}) == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize(("misses", "bad"), [(1, False), (8, True)])

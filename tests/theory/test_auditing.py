@@ -1,5 +1,6 @@
 """Audits: numbers of a result made by hand, of runs, stored and not, and the coverage that the theory promises."""
 
+import dataclasses
 import json
 import warnings
 
@@ -13,7 +14,7 @@ from livarot.experiments.result import COLUMNS, RunResult
 from livarot.theory.auditing import audit
 from livarot.theory.bounds import TERMS, regret_bound
 from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
-from livarot.theory.facts import agent_facts, problem_facts, sigma_bar_worst
+from livarot.theory.facts import agent_facts, problem_facts, promised_coverage, sigma_bar_worst
 from livarot.theory.lower import lower_bound
 from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
@@ -42,7 +43,7 @@ def by_hand(covered, bits, *, gap=None, loss=None, regret=None, agent=None, hori
     return RunResult("livarot", "by hand", np.arange(shape[0]), horizon, columns, facts, words)
 
 
-THEORY = {"failure_level": 0.05, "beta_scale": 1.0, "reg": None, "printed_radius": False, "n_explore": None}
+THEORY = {"failure_level": 0.05, "beta_scale": 1.0, "reg": None, "n_explore": None, "promised_coverage": 0.95}
 
 
 def test_coverage_by_hand():
@@ -69,9 +70,44 @@ def test_the_verdict_on_coverage(missing, verdict):
     (line,) = [line for line in found.lines if line.quantity == "seeds that never miss"]
     assert line.verdict == verdict
     assert bool(found.failures) == (verdict == "fails")
-    for change in ({"beta_scale": 0.5}, {"reg": 10.0}, {"printed_radius": True}, {"failure_level": None}):
+    for change in ({"promised_coverage": None}, {"failure_level": None}):
         relaxed = audit(by_hand(covered.tolist(), None, agent=THEORY | change))
         assert not relaxed.failures
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"beta_scale": 0.5}, {"reg": 10.0}, {"printed_radius": True}, {"step_size": 3.0}],
+)
+def test_other_settings_than_the_theory_s_promise_nothing(change):
+    """What is promised is decided once, for audits and reports alike."""
+    theory = Livarot.theory(10)
+    assert promised_coverage(theory) == 0.95
+    changed = dataclasses.replace(theory, **change)
+    assert promised_coverage(changed) is None
+    result = livarot.run(CHAIN, changed, 3, seed=range(2))
+    assert not audit(result).coverage["claimed"]
+    assert result.facts["agent"]["promised_coverage"] is None
+
+
+def test_without_a_burn_in_its_settings_do_not_count():
+    assert promised_coverage(Livarot(step_size=1.0, reg=None, beta_scale=1.0, failure_level=0.1)) == 0.9
+    assert promised_coverage(Livarot(step_size=1.0, reg=None, beta_scale=1.0, n_explore=5)) is None
+
+
+class Own(Livarot):
+    theory = "mine"
+
+
+class Needy(Livarot):
+    @classmethod
+    def theory(cls, n_episodes, patience):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("agent", [Own(beta_scale=1.0), Needy(beta_scale=1.0), Uniform(), None, 3])
+def test_agents_without_such_a_preset_promise_nothing(agent):
+    assert promised_coverage(agent) is None
 
 
 def test_optimism_by_hand():

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot import agents
 from livarot.core.ragged import FloatArray
 from livarot.errors import LivarotError
-from livarot.experiments.keys import Cell, agent_content, canonical
+from livarot.experiments.keys import Cell, built, canonical
 from livarot.experiments.statistics import (
     MIN_SEEDS,
     Band,
@@ -48,6 +49,7 @@ from livarot.report.runs import (
     kept_episodes,
     without_horizon,
 )
+from livarot.theory.facts import promised_coverage
 
 RESAMPLES = 1000
 LEAST_POINTS = 12
@@ -57,8 +59,6 @@ NO_REGRET = 1e-9  # rounding
 PLAIN_DIGITS = 4  # of a number without an interval
 LARGE, SMALL = 1e6, 1e-3  # beyond, numbers are told with powers of ten
 CONTROLS = ("oracle", "uniform")
-# settings that may differ from the theory's without touching its confidence sets; the radius may only be larger
-FREE = ("failure_level", "beta_scale", "rule", "bonus_constant", "n_explore", "exploration", "n_episodes")
 
 
 class Curve(NamedTuple):
@@ -218,32 +218,19 @@ def _curve(found: FloatArray, *, never_negative: bool) -> Curve:
     return Curve(near.center, near, whole)
 
 
-def promised_coverage(agent: str, settings: Mapping[str, Any], episodes: int) -> float | None:
-    """1 - delta if the theory promises that theta* stays in this agent's confidence sets, otherwise None.
+def promised(cell: Cell) -> float | None:
+    """What the theory promises of the coverage of a cell's agent; None if nothing, or if the agent is not known here.
 
-    It does for the settings of the preset ``theory``, whatever delta is, and for a larger radius.  Sets that are kept
-    for several episodes are sets of the same sequence, so rare switching inherits the promise.
-
-    >>> from livarot.experiments.keys import agent_content
-    >>> promised_coverage("livarot", agent_content("livarot", {"failure_level": 0.1}, 50, "theory"), 50)
+    >>> promised(Cell.of("hard-chain", {}, "livarot", {"failure_level": 0.1}, 50, "theory"))
     0.9
-    >>> promised_coverage("livarot", agent_content("livarot", {}, 50), 50) is None
+    >>> promised(Cell.of("hard-chain", {}, "livarot", {}, 50)) is None
     True
     """
-    inner = settings.get("agent")
-    if agent == "rare-switching" and isinstance(inner, dict):
-        own = {name: value for name, value in inner.items() if name != "name"}
-        return promised_coverage(str(inner.get("name")), own, episodes)
     try:
-        theory = agent_content(agent, {}, episodes, "theory")
-    except (LivarotError, TypeError):
+        made = agents.make(cell.agent, **{name: built(value) for name, value in cell.agent_settings.items()})
+    except (LivarotError, TypeError):  # the oracle among them, which needs a policy
         return None
-    delta, scale = settings.get("failure_level"), settings.get("beta_scale")
-    if not isinstance(delta, float) or not isinstance(scale, float) or scale < theory.get("beta_scale", math.inf):
-        return None
-    fixed = [name for name in {**theory, **settings} if name not in FREE]
-    kept = all(name in settings and name in theory and settings[name] == theory[name] for name in fixed)
-    return 1.0 - delta if kept else None
+    return promised_coverage(made)
 
 
 def contradicted(audit: Mapping[str, Any]) -> bool:
@@ -266,7 +253,7 @@ def _audit(cell: Cell, runs: Sequence[Reduced]) -> dict[str, Any]:
         "sigma_bar": None if sigma is None else float(sigma.mean()),
         "covered": None if covered is None else float(covered.mean()),
         "always_covered": None if always is None else proportion_interval(int(always.sum()), len(always)),
-        "promised": None if always is None else promised_coverage(cell.agent, cell.agent_settings, cell.episodes),
+        "promised": None if always is None else promised(cell),
         "optimistic": None if optimistic is None else float(optimistic.mean()),
         "least_optimism": None if gap is None else float(gap.min()),
         "inner_gap": None if inner is None else float(inner.max()),

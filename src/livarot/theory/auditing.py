@@ -387,17 +387,16 @@ def shown(value: float | None, log: float | None) -> str:
 
 
 def _claimed(facts: Mapping[str, Any]) -> bool:
-    """Does the agent use the theory's radius and lambda?  Only then are its sets promised to hold theta*."""
-    agent = facts.get("agent", {})
-    full = "beta_scale" in agent and agent["beta_scale"] >= 1.0 and agent.get("reg") is None
-    return full and not agent.get("printed_radius", False)
+    """Are the agent's sets promised to hold theta* (:func:`livarot.theory.facts.promised_coverage`)?"""
+    return facts.get("agent", {}).get("promised_coverage") is not None
 
 
 def _radius_note(facts: Mapping[str, Any]) -> str:
     agent = facts.get("agent", {})
     if "beta_scale" not in agent:
         return "unknown"
-    return f"x {agent['beta_scale']:g}, lambda {agent.get('reg')}: nothing promised"
+    step = f", eta {agent['step_size']}" if "step_size" in agent else ""
+    return f"x {agent['beta_scale']:g}{step}, lambda {agent.get('reg')}: nothing promised"
 
 
 def _full(facts: Mapping[str, Any]) -> bool:
