@@ -34,11 +34,7 @@ def collect_stage(
             if not (isinstance(answer, Sequence) and len(answer) == 2):
                 raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
             states = whole_numbers("next_states", answer[0], (h, s, a))
-            try:
-                raw = answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1]
-                phi = np.asarray(raw, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise bad("features", f"are no numbers at (h, s, a) ({error})", index=(h, s, a)) from error
+            phi = _numbers("features", answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1], (h, s, a))
             if len(states) == 0:
                 empty.append((h, s, a))
                 continue
@@ -56,7 +52,7 @@ def collect_stage(
             if not np.isfinite(phi).all():
                 infinite.append((h, s, a))
                 n_infinite += int((~np.isfinite(phi)).sum())
-            shift = np.zeros(len(states)) if offset is None else np.asarray(offset(h, s, a), dtype=np.float64)
+            shift = np.zeros(len(states)) if offset is None else _numbers("offset", offset(h, s, a), (h, s, a))
             if shift.shape != (len(states),):
                 raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
             counts.append(len(states))
@@ -162,13 +158,27 @@ def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int
     return np.ascontiguousarray(array)
 
 
+def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatArray:
+    """What a function of (h, s, a) gave, as float64; a masked entry is NaN, for there is no data under a mask."""
+    try:
+        if isinstance(answer, np.ma.MaskedArray):
+            answer = np.ma.filled(answer.astype(np.float64), np.nan)
+        return np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad(argument, f"are no numbers at (h, s, a) ({error})", index=index) from error
+
+
 def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
-    array = np.asarray(start)
-    if array.dtype.kind not in "iuf":
-        raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
+    cure = f"give a state 0..{n_states - 1} or a distribution"
+    try:
+        array = np.asarray(start)
+    except ValueError as error:  # a ragged list
+        raise bad("start", f"is no state ({error})", cure=cure) from error
+    if array.dtype.kind not in "iuf" or np.ma.is_masked(start):
+        raise bad("start", f"{start!r} is no state", cure=cure)
     if array.ndim == 0:
         if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
-            raise bad("start", f"{start!r} is no state", cure=f"give a state 0..{n_states - 1} or a distribution")
+            raise bad("start", f"{start!r} is no state", cure=cure)
         return np.asarray(np.eye(1, n_states, int(array))[0])
     weights = array.astype(np.float64)
     if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():

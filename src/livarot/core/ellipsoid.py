@@ -38,7 +38,7 @@ class Ellipsoid:
     """
 
     def __init__(self, center: ArrayLike, matrix: ArrayLike, radius: float) -> None:
-        self.center: FloatArray = require_finite("center", np.array(center, dtype=np.float64))
+        self.center: FloatArray = np.array(require_finite("center", center))
         self.matrix: FloatArray = _symmetric("matrix", matrix, self.center)
         self.radius = float(require_non_negative("radius", radius))
         self._factor = np.empty(self.matrix.size)
@@ -122,14 +122,14 @@ def _order(argument: str, matrix: FloatArray) -> float:
 
 
 def _vector(argument: str, x: ArrayLike, dim: int) -> FloatArray:
-    vector = require_finite(argument, np.array(x, dtype=np.float64))
+    vector = np.array(require_finite(argument, x))
     if vector.shape != (dim,):
         raise bad(argument, f"has shape {vector.shape}, expected {(dim,)}")
     return vector
 
 
 def _symmetric(argument: str, matrix: ArrayLike, center: FloatArray) -> FloatArray:
-    array = require_finite(argument, np.array(matrix, dtype=np.float64))
+    array = np.array(require_finite(argument, matrix))
     if center.ndim != 1 or len(center) == 0:
         raise bad("center", f"has shape {center.shape}, expected (d,) with d >= 1")
     if array.shape != (len(center), len(center)):

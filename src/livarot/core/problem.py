@@ -270,7 +270,7 @@ class MNLMDP:
     theta: FloatArray  # (K, d)
 
     def __post_init__(self) -> None:
-        theta = require_finite("theta", np.ascontiguousarray(self.theta, dtype=np.float64))
+        theta = np.ascontiguousarray(require_finite("theta", self.theta))
         expected = (self.problem.n_parameters, self.problem.dim)
         if theta.shape != expected:
             raise bad(

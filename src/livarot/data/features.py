@@ -129,7 +129,7 @@ def encode(features: Sequence[Feature], scope: Scope, levels: Levels | None = No
     names: list[str] = []
     for feature in features:
         if isinstance(feature, Computed):
-            answer = require_finite(f"feature {feature.name!r}", np.asarray(feature.function(scope.frame())))
+            answer = require_finite(f"feature {feature.name!r}", feature.function(scope.frame()))
             if answer.shape != (len(scope.frame()),):
                 raise bad(f"feature {feature.name!r}", f"gives shape {answer.shape}, expected one number per row")
             found, called = [answer], [feature.name]

@@ -290,7 +290,7 @@ class LongTable:
         if missing or not features:
             problem = f"has no column {missing[0]!r}" if missing else "names no feature column"
             raise bad("table" if missing else "features", problem, count=len(missing) or None, cure=f"columns: {known}")
-        columns = [require_finite(name, np.asarray(table[name])) for name in features]
+        columns = [require_finite(name, table[name]) for name in features]
         when = None if stage is None else np.asarray(table[stage])
         who, what, where = (np.asarray(table[name]) for name in (state, action, next_state))
         return cls(who, what, where, np.column_stack(columns), when)

@@ -113,7 +113,7 @@ def icu_sepsis(
     0.7922
     """
     require_positive_int("horizon", horizon)
-    tilt = require_finite("weights", np.asarray(weights, dtype=np.float64))
+    tilt = require_finite("weights", weights)
     if tilt.shape != (len(FEATURES),):
         raise bad("weights", f"have shape {tilt.shape}, expected ({len(FEATURES)},)", cure=", ".join(FEATURES))
     data = load_sepsis()

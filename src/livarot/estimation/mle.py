@@ -47,9 +47,9 @@ def fit_mle(
 ) -> MaximumLikelihood:
     """Fit one theta to observed choices: pair numbers (n,), chosen outcomes (n,) and weights (n,)."""
     require_non_negative("reg", reg)
-    require_non_negative("weights", np.min(weights) if weights is not None and len(weights) else 0.0)
     n = len(pairs)
-    w = np.ones(n) if weights is None else require_finite("weights", np.asarray(weights, dtype=np.float64))
+    w = np.ones(n) if weights is None else require_finite("weights", weights)
+    require_non_negative("weights", w.min(initial=np.inf) if w.size else 0.0)
     if len(choices) != n or len(w) != n:
         raise bad("choices", f"{n} pairs, {len(choices)} choices and {len(w)} weights")
     rows = problem.rows

@@ -64,14 +64,14 @@ def inner_max(
     (0.880797, 0.880797)
     """
     solver = ShiftedPower() if solver is None else solver
-    phi = require_finite("features", np.atleast_2d(np.asarray(features, dtype=np.float64)))
-    v = require_finite("values", np.asarray(values, dtype=np.float64).reshape(-1))
+    phi = np.atleast_2d(require_finite("features", features))
+    v = require_finite("values", values).reshape(-1)
     n_out, m = phi.shape
     if m != ellipsoid.dim:
         raise bad("features", f"have {m} columns, the ellipsoid has dimension {ellipsoid.dim}")
     if len(v) != n_out:
         raise bad("values", f"has {len(v)} entries for {n_out} rows of features")
-    shift = np.zeros(n_out) if offset is None else require_finite("offset", np.asarray(offset, dtype=np.float64))
+    shift = np.zeros(n_out) if offset is None else require_finite("offset", offset)
     if shift.shape != (n_out,):
         raise bad("offset", f"has shape {shift.shape}, expected {(n_out,)}")
     whiten = np.zeros(m * m)
