@@ -95,7 +95,7 @@ def test_facts_of_one_model_and_of_many():
     chains = [envs.hard_chain(5, gap=0.1, seed=s) for s in range(4)]
     many = livarot.run(chains, Uniform(), 2, seed=range(4)).facts
     assert many["problem"]["n_models"] == 4
-    assert many["agent"] == {}
+    assert many["agent"] == {"promised_coverage": None}
 
 
 def test_a_file_keeps_everything(tmp_path):
