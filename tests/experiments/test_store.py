@@ -65,7 +65,7 @@ def test_the_table(filled):
         assert table[table.agent == "uniform"].covered.isna().all()
 
 
-@pytest.mark.parametrize("episodes", [1, 9, 3000])
+@pytest.mark.parametrize("episodes", [1, 9, 3000, 50_000])
 def test_files_made_together_are_those_made_alone(tmp_path, episodes):
     """Every number comes back, whatever is missing, and a run's bytes do not depend on its company."""
     draw = np.random.default_rng(episodes)
@@ -79,6 +79,7 @@ def test_files_made_together_are_those_made_alone(tmp_path, episodes):
         runs.append((cell.run(seed), columns, bits, summary_of(columns)))
     together = encode_all(runs)
     assert together == [encode(*run) for run in runs]
+    assert encode_all([]) == []
     for data, (run, columns, bits, summary) in zip(together, runs, strict=True):
         record = decode(tmp_path / "x", data)
         assert (record.run, record.summary) == (run, summary)

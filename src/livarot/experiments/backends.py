@@ -108,7 +108,8 @@ class Loky(Engine):
         """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""
         if self._begun:
             with contextlib.suppress(Exception):
-                get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
+                # the one that joblib used, whatever its settings; a broken one is not waited for
+                get_reusable_executor(reuse=True, kill_workers=True).shutdown(wait=False, kill_workers=True)
 
 
 class Dask(Engine):

@@ -152,9 +152,8 @@ class Store:
         return self.path / "runs" / f"{key}{SUFFIX}"
 
     def has(self, key: str) -> bool:
-        return os.access(
-            f"{self.path}/runs/{key}{SUFFIX}", os.F_OK
-        )  # asked for every run: Path takes five times as long
+        # asked for every run, and a Path takes five times as long
+        return os.access(f"{self.path}/runs/{key}{SUFFIX}", os.F_OK)
 
     def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
         """Write one run, all or nothing; writing it again changes nothing."""
