@@ -120,15 +120,15 @@ def timed_report(store: Path, out: Path) -> float:
 def fill(folder: Path, count: int) -> None:
     """A store of many runs with made-up numbers: only their shape matters here."""
     draw = np.random.default_rng(0)
-    columns = {name: draw.random(STORED_EPISODES) for name in COLUMNS}
-    bits = np.zeros((STORED_EPISODES, 1), dtype=np.int32)
+    columns = {name: np.tile(draw.random(STORED_EPISODES), (100, 1)) for name in COLUMNS}
+    bits = np.zeros((100, STORED_EPISODES, 1), dtype=np.int32)
     with Store(folder, create=True) as store:
         cells = [
             Cell.of("hard-chain", {"horizon": HORIZON}, "livarot", {"beta_scale": 0.001 * (1 + i)}, STORED_EPISODES)
             for i in range(count // 100)
         ]
         for cell in cells:
-            store.put_all((cell.run(seed), columns, bits) for seed in range(100))
+            store.put_block([cell.run(seed) for seed in range(100)], columns, bits)
         scales = [cell.agent_settings["beta_scale"] for cell in cells]
         store.add_spec(
             Experiment(

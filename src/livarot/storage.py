@@ -72,26 +72,29 @@ def write_atomic(path: PathLike, data: bytes) -> None:
     write_together({_as_path(path): data})
 
 
-def write_together(contents: Mapping[Path, bytes]) -> None:
+def write_together(contents: Mapping[str, bytes] | Mapping[Path, bytes]) -> None:
     """Write files, each of them all or nothing.
 
     The disk is asked for them when all are written, and once per folder for their names: a file system that keeps a
     journal then has most of the work to do once, not once per file.  No file is renamed before every one is on disk.
     """
-    names = iter(contents)
-    while batch := list(islice(names, MAX_TOGETHER)):
-        _write_batch({target: contents[target] for target in batch})
+    files = ((os.fspath(target), data) for target, data in contents.items())
+    while batch := dict(islice(files, MAX_TOGETHER)):
+        _write_batch(batch)
 
 
-def _write_batch(contents: Mapping[Path, bytes]) -> None:
+def _write_batch(contents: Mapping[str, bytes]) -> None:
     """Step by step for all files, not file by file: the system then takes a third less of the processor's time."""
-    token, target = secrets.token_hex(8), Path()
-    temporaries: dict[Path, str] = {}
-    opened: dict[Path, int] = {}
+    token, target = secrets.token_hex(8), ""
+    temporaries: dict[str, str] = {}
+    opened: dict[str, int] = {}
+    folders: set[str] = set()
     try:
         try:
             for number, target in enumerate(contents):
-                name = os.path.join(os.path.dirname(target), f".livarot-{token}-{number}.tmp")
+                folder = os.path.dirname(target) or os.curdir
+                folders.add(folder)
+                name = f"{folder}/.livarot-{token}-{number}.tmp"
                 opened[target] = os.open(name, _CREATE, 0o666)
                 temporaries[target] = name
             for target, descriptor in opened.items():
@@ -113,11 +116,11 @@ def _write_batch(contents: Mapping[Path, bytes]) -> None:
                 with contextlib.suppress(OSError):
                     os.unlink(name)
             raise
-        for folder in sorted({target.parent for target in contents}):
+        for folder in sorted(folders):
             _sync_folder(folder)
     except OSError as error:
-        problem = f"cannot write {len(contents.get(target, b''))} bytes to {str(target)!r}: {error.strerror or error}"
-        cure = None if target.parent.is_dir() else "create its folder first"
+        problem = f"cannot write {len(contents.get(target, b''))} bytes to {target!r}: {error.strerror or error}"
+        cure = None if os.path.isdir(os.path.dirname(target) or os.curdir) else "create its folder first"
         raise bad("path", problem, cure=cure) from error
 
 
@@ -315,7 +318,7 @@ def _damaged(name: str, how: str, error: BaseException | None = None) -> NoRetur
     raise bad("path", f"{name} is damaged: {how}", cure="restore it or make it again") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     """Make a rename durable; Windows has no such call."""
     if sys.platform == "win32":
         return

@@ -1,7 +1,6 @@
 """The store: what is written comes back, damage is noticed and set aside, the index can be made again."""
 
 import hashlib
-import itertools
 import math
 import os
 import random
@@ -12,6 +11,8 @@ import struct
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import livarot
 from livarot import LivarotError
@@ -21,10 +22,10 @@ from livarot.experiments.records import (
     Damaged,
     decode,
     encode,
-    encode_all,
+    encode_block,
     provenance,
     read_head,
-    split_seeds,
+    summaries_of,
     summary_of,
 )
 from livarot.experiments.result import COLUMNS
@@ -68,26 +69,49 @@ def test_the_table(filled):
         assert table[table.agent == "uniform"].covered.isna().all()
 
 
+@pytest.mark.parametrize("words", [0, 1, 3])
 @pytest.mark.parametrize("episodes", [1, 9, 3000, 50_000])
-def test_files_made_together_are_those_made_alone(tmp_path, episodes):
+def test_files_made_together_are_those_made_alone(tmp_path, episodes, words):
     """Every number comes back, whatever is missing, and a run's bytes do not depend on its company."""
     draw = np.random.default_rng(episodes)
     cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, "uniform", {}, episodes)
-    runs = []
-    for seed, (words, holes) in enumerate(itertools.product([0, 1, 3], [0.0, 0.5, 1.0])):
-        columns = {name: draw.normal(size=episodes) ** 2 for name in COLUMNS}
-        for name in ("optimism_gap", "inner_gap", "covered"):
-            columns[name][draw.random(episodes) < holes] = -np.nan
-        bits = draw.integers(-(2**31), 2**31, (episodes, words)).astype(np.int32)
-        runs.append((cell.run(seed), columns, bits, summary_of(columns)))
-    together = encode_all(runs)
-    assert together == [encode(*run) for run in runs]
-    assert encode_all([]) == []
-    for data, (run, columns, bits, summary) in zip(together, runs, strict=True):
+    holes = np.array([[0.0], [0.5], [1.0], [0.0], [0.5]])
+    runs = [cell.run(seed) for seed in range(len(holes))]
+    columns = {name: draw.normal(size=(len(runs), episodes)) ** 2 for name in COLUMNS}
+    for name in ("optimism_gap", "inner_gap", "covered"):
+        columns[name][draw.random((len(runs), episodes)) < holes] = -np.nan
+    bits = draw.integers(-(2**31), 2**31, (len(runs), episodes, words)).astype(np.int32)
+    summaries = summaries_of(columns)
+    together = encode_block(runs, columns, bits, summaries)
+    for row, (run, data) in enumerate(zip(runs, together, strict=True)):
+        own = {name: column[row].copy() for name, column in columns.items()}
+        assert summaries[row] == summary_of(own)
+        assert data == encode(run, own, bits[row])
         record = decode(tmp_path / "x", data)
-        assert (record.run, record.summary) == (run, summary)
-        assert all(np.array_equal(record.columns[name], columns[name], equal_nan=True) for name in COLUMNS)
-        assert np.array_equal(record.bits, bits[:, :0] if np.isnan(columns["covered"]).all() else bits)
+        assert (record.run, record.summary) == (run, summaries[row])
+        assert all(np.array_equal(record.columns[name], own[name], equal_nan=True) for name in COLUMNS)
+        assert np.array_equal(record.bits, bits[row, :, :0] if np.isnan(own["covered"]).all() else bits[row])
+    assert encode_block([], columns, bits, []) == []
+
+
+@given(
+    runs=st.integers(1, 70), episodes=st.integers(1, 700), seed=st.integers(0, 99), holes=st.sampled_from([0.0, 0.3])
+)
+def test_totals_of_a_run_do_not_depend_on_its_company(runs, episodes, seed, holes):
+    draw = np.random.default_rng(seed)
+    columns = {name: draw.normal(size=(runs, episodes)) ** 2 for name in COLUMNS}
+    columns["inner_gap"][draw.random((runs, episodes)) < holes] = np.nan
+    for row, found in enumerate(summaries_of(columns)):
+        one = {name: column[row].copy() for name, column in columns.items()}
+        gaps = one["inner_gap"][~np.isnan(one["inner_gap"])]
+        assert found == {
+            "covered": one["covered"].mean(),
+            "inner_gap": gaps.max() if len(gaps) else None,
+            "optimism_gap": one["optimism_gap"].min(),
+            "realised_regret": one["realised_regret"].sum(),
+            "regret": one["regret"].sum(),
+            "sigma_bar": math.sqrt(one["variance"].mean()),
+        }
 
 
 def test_the_digest_is_that_of_every_number(filled):
@@ -123,14 +147,15 @@ def test_provenance_says_what_and_not_where(filled):
 
 def test_equal_runs_have_equal_bytes():
     cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, "livarot", {}, 20)
-    from livarot.experiments.loop import Replicas
+    from livarot.experiments.loop import STAGES, Replicas
 
     files = []
     for seeds in ([4], [1, 4], [4, 7, 9]):
         mdp = cell.model()
         replicas = Replicas([mdp], cell.learner(mdp), 20, seeds)
         replicas.advance(20)
-        files.append(encode(cell.run(4), *split_seeds(replicas.found(), seeds.index(4))))
+        found = {name: column[seeds.index(4)] for name, column in replicas.found().items()}
+        files.append(encode(cell.run(4), found, found[STAGES]))
     assert files[0] == files[1] == files[2]
 
 

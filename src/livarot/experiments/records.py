@@ -21,7 +21,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
-from livarot.experiments.loop import STAGES
 from livarot.experiments.result import COLUMNS
 
 FILE_SCHEMA = 1
@@ -42,7 +41,6 @@ MAX_BYTES = 1 << 31
 MAX_HEAD = 1 << 20
 WORDS = "stages_"
 SHORT = 2048  # episodes; below, most of a file is its head, and opening zstd costs more than all the rest
-ROWS = 1 << 17  # episodes of the runs that are encoded together, about 8 MB
 LAYOUT: dict[str, Any] = {
     "use_dictionary": False,
     "write_statistics": False,
@@ -51,6 +49,7 @@ LAYOUT: dict[str, Any] = {
 }
 MAX_SEED = 1 << 63
 _ENTRY = b"livarot"
+_COVERED = COLUMNS.index("covered")
 _FIELDS = {"columns", "content", "file", "provenance", "summary", "words"}
 
 
@@ -104,25 +103,41 @@ def _commit(checkout: Path) -> str | None:
         return None
 
 
+def summaries_of(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Totals over the episodes, of each run in (R, T) columns.
+
+    Regret, realised regret, sigma_bar, coverage, least optimism, largest inner gap.  A run's totals do not depend on
+    the others: numpy adds each row of contiguous memory as it adds a row alone.
+    """
+    covered = _of_known(columns["covered"], np.mean)
+    gap = _of_known(columns["inner_gap"], np.max)
+    optimism = _of_known(columns["optimism_gap"], np.min)
+    regret, realised = (columns[name].sum(axis=1).tolist() for name in ("regret", "realised_regret"))
+    variance = columns["variance"].mean(axis=1).tolist()
+    return [
+        {
+            "covered": covered[run],
+            "inner_gap": gap[run],
+            "optimism_gap": optimism[run],
+            "realised_regret": realised[run],
+            "regret": regret[run],
+            "sigma_bar": math.sqrt(variance[run]),
+        }
+        for run in range(len(regret))
+    ]
+
+
+def _of_known(column: NDArray[Any], total: Callable[..., Any]) -> list[float | None]:
+    """``total`` of what is not missing in each row, None where all is."""
+    missing = np.isnan(column)
+    if not missing.any():
+        return list(total(column, axis=1).tolist())
+    return [None if gone.all() else float(total(row[~gone])) for row, gone in zip(column, missing, strict=True)]
+
+
 def summary_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Totals over the episodes: regret, realised regret, sigma_bar, coverage, least optimism, largest inner gap."""
-
-    def known(name: str) -> NDArray[Any] | None:
-        column = columns[name]
-        missing = np.isnan(column)
-        if not missing.any():
-            return column
-        return None if missing.all() else column[~missing]
-
-    covered, gap, optimism = known("covered"), known("inner_gap"), known("optimism_gap")
-    return {
-        "covered": None if covered is None else float(covered.mean()),
-        "inner_gap": None if gap is None else float(gap.max()),
-        "optimism_gap": None if optimism is None else float(optimism.min()),
-        "realised_regret": float(columns["realised_regret"].sum()),
-        "regret": float(columns["regret"].sum()),
-        "sigma_bar": math.sqrt(columns["variance"].mean()),
-    }
+    """The totals of one run, whose columns are (T,)."""
+    return summaries_of({name: column[None] for name, column in columns.items()})[0]
 
 
 NO_SUMMARY = dict.fromkeys(("covered", "inner_gap", "optimism_gap", "realised_regret", "regret", "sigma_bar"))
@@ -139,86 +154,97 @@ def encode(
 
     ``made_by`` is the provenance as text, this code's if it is not given.
     """
-    return encode_all([(run, columns, bits, summary or summary_of(columns))], made_by)[0]
+    block = {name: columns[name][None] for name in COLUMNS}
+    return encode_block([run], block, bits[None], [summary or summary_of(columns)], made_by)[0]
 
 
-def encode_all(
-    runs: Sequence[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32], dict[str, Any]]],
+def encode_block(
+    runs: Sequence[Run],
+    columns: Mapping[str, NDArray[Any]],
+    bits: NDArray[np.int32],
+    summaries: Sequence[dict[str, Any]],
     made_by: str | None = None,
 ) -> list[bytes]:
-    """The bytes of several files.
+    """The bytes of the files of R runs of T episodes each: columns (R, T), bits (R, T, words).
 
-    Step by step for as many as are small together: run by run takes a third longer (the processor's caches).
+    Step by step for all of them: run by run takes a third longer (the processor's caches).
     """
-    step = max(1, ROWS // max((run.cell.episodes for run, _, _, _ in runs), default=1))
-    parts = (runs[at : at + step] for at in range(0, len(runs), step))
-    return [data for part in parts for data in _encode_together(part, made_by or _provenance_text())]
-
-
-def _encode_together(
-    runs: Sequence[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32], dict[str, Any]]], made_by: str
-) -> list[bytes]:
-    numbers = [_Numbers.of(columns, bits) for _, columns, bits, _ in runs]
-    tables = [part.table() for part in numbers]
-    digests = [part.digest() for part in numbers]
+    if not runs:
+        return []
+    block = _Block.of(columns, bits)
+    words = [block.words(row) for row in range(len(runs))]
+    digests = [block.digest(row, count) for row, count in enumerate(words)]
+    text = made_by or _provenance_text()
     heads = [
-        _head_text(run, found, summary, len(part.stages), made_by).encode()
-        for (run, _, _, summary), found, part in zip(runs, digests, numbers, strict=True)
+        _head_text(run, found, summary, count, text).encode()
+        for run, found, summary, count in zip(runs, digests, summaries, words, strict=True)
     ]
-    return [_parquet(table, head) for table, head in zip(tables, heads, strict=True)]
-
-
-def _parquet(table: pa.Table, head: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    compression = "zstd" if table.num_rows > SHORT else "lz4"
-    with pq.ParquetWriter(sink, table.schema, compression=compression, **LAYOUT) as writer:
+    length = block.columns[0].shape[1]
+    whole = {count: block.table(count) for count in set(words)}
+    tables = [whole[count].slice(row * length, length) for row, count in enumerate(words)]
+    compression = "zstd" if length > SHORT else "lz4"
+    sinks = [pa.BufferOutputStream() for _ in runs]
+    writers = [
+        pq.ParquetWriter(sink, table.schema, compression=compression, **LAYOUT)
+        for sink, table in zip(sinks, tables, strict=True)
+    ]
+    for writer, table in zip(writers, tables, strict=True):
         writer.write_table(table, row_group_size=1 << 20)
+    for writer, head in zip(writers, heads, strict=True):
         writer.add_key_value_metadata({_ENTRY: head})
-    return bytes(sink.getvalue())
+        writer.close()
+    return [bytes(sink.getvalue()) for sink in sinks]
 
 
-class _Numbers(NamedTuple):
-    """The columns of a run, (columns, T), what is missing one fixed NaN, and its bits of coverage, (words, T)."""
+class _Block(NamedTuple):
+    """Columns of R runs, (R, T) each, what is missing one fixed NaN, and their bits of coverage, (words, R, T)."""
 
-    columns: NDArray[np.float64]
-    missing: NDArray[np.bool_]
+    columns: list[NDArray[np.float64]]
+    missing: list[NDArray[np.bool_] | None]
     stages: NDArray[np.int32]
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> _Numbers:
-        numbers = np.array([columns[name] for name in COLUMNS], dtype=np.float64)
-        missing = np.isnan(numbers)
-        numbers[missing] = np.nan  # whatever bits it had
-        words = 0 if missing[COLUMNS.index("covered")].all() else bits.shape[1]
-        return cls(numbers, missing, np.ascontiguousarray(bits[:, :words].T))
+    def of(cls, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> _Block:
+        known, missing = zip(*(_with_one_nan(columns[name]) for name in COLUMNS), strict=True)
+        return cls(list(known), list(missing), np.ascontiguousarray(bits.transpose(2, 0, 1)))
 
-    def table(self) -> pa.Table:
-        episode = np.arange(1, self.columns.shape[1] + 1, dtype=np.int32)
-        values = [*_arrow(pa.int32(), episode[None]), *_arrow(pa.float64(), self.columns, self.missing)]
-        return pa.Table.from_arrays([*values, *_arrow(pa.int32(), self.stages)], schema=_schema(len(self.stages)))
+    def words(self, row: int) -> int:
+        """How many columns the coverage of a run takes: none if its agent has no confidence sets."""
+        missing = self.missing[_COVERED]
+        return 0 if missing is not None and missing[row].all() else len(self.stages)
 
-    def digest(self) -> str:
-        """SHA-256 of the numbers alone, little-endian."""
+    def table(self, words: int) -> pa.Table:
+        """All runs, one below the other, on the memory of the block."""
+        runs, length = self.columns[0].shape
+        values = [_arrow(pa.int32(), np.tile(np.arange(1, length + 1, dtype=np.int32), runs))]
+        for column, missing in zip(self.columns, self.missing, strict=True):
+            values.append(_arrow(pa.float64(), column, missing))
+        values += [_arrow(pa.int32(), stage) for stage in self.stages[:words]]
+        return pa.Table.from_arrays(values, schema=_schema(words))
+
+    def digest(self, row: int, words: int) -> str:
+        """SHA-256 of the numbers of a run alone, little-endian."""
         total = hashlib.sha256()
-        for name, column in zip(COLUMNS, self.columns.astype("<f8", copy=False), strict=True):
+        for name, column in zip(COLUMNS, self.columns, strict=True):
             total.update(f"{name}\n".encode())
-            total.update(column.data)
-        for stage in self.stages.astype("<i4", copy=False):
+            total.update(column[row].astype("<f8", copy=False).data)
+        for stage in self.stages[:words]:
             total.update(b"stages\n")
-            total.update(stage.data)
+            total.update(stage[row].astype("<i4", copy=False).data)
         return total.hexdigest()
 
 
-def _arrow(kind: pa.DataType, rows: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> list[pa.Array]:
-    """Arrow's arrays on the memory of ``rows``; `pa.array` would import pandas, a third of a second per worker."""
-    count, length = rows.shape
-    memory = pa.py_buffer(rows)
-    found = [pa.Array.from_buffers(kind, length, [None, memory], offset=row * length) for row in range(count)]
-    if missing is not None and missing.any():
-        for row in np.flatnonzero(missing.any(axis=1)):
-            present = pa.py_buffer(np.packbits(~missing[row], bitorder="little"))
-            found[row] = pa.Array.from_buffers(kind, length, [present, pa.py_buffer(rows[row])])
-    return found
+def _with_one_nan(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """A column with one fixed NaN for all that is missing, and where that is."""
+    numbers = np.ascontiguousarray(column, dtype=np.float64)
+    missing = np.isnan(numbers)
+    return (np.where(missing, np.nan, numbers), missing) if missing.any() else (numbers, None)
+
+
+def _arrow(kind: pa.DataType, numbers: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Arrow's array on the memory of ``numbers``; `pa.array` would import pandas, a third of a second per worker."""
+    present = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(kind, numbers.size, [present, pa.py_buffer(numbers)])
 
 
 def encode_again(record: Record) -> bytes:
@@ -276,13 +302,13 @@ def decode(path: Path, data: bytes | None = None) -> Record:
         bits = np.empty((rows, words), dtype=np.int32)
         for word in range(words):
             bits[:, word] = table.column(f"{WORDS}{word}").to_numpy()
-        numbers = _Numbers.of(columns, bits)
+        block = _Block.of({name: column[None] for name, column in columns.items()}, bits[None])
         episode = table.column("episode").to_numpy()
     except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
         _damaged(path, str(error)[:200].splitlines()[0] if str(error) else type(error).__name__, error)
-    if head["columns"] != numbers.digest() or not np.array_equal(episode, np.arange(1, rows + 1)):
+    if head["columns"] != block.digest(0, words) or not np.array_equal(episode, np.arange(1, rows + 1)):
         _damaged(path, "its columns do not match their SHA-256")
-    found = dict(zip(COLUMNS, numbers.columns, strict=True))
+    found = {name: column[0] for name, column in zip(COLUMNS, block.columns, strict=True)}
     return Record(run, found, bits, head["provenance"], head["summary"])
 
 
@@ -294,11 +320,6 @@ def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
     totals = summary.keys() == NO_SUMMARY.keys() and all(x is None or type(x) is float for x in summary.values())
     if not (whole and named and settings and totals):
         raise ValueError("not the head of a run")
-
-
-def split_seeds(found: Mapping[str, NDArray[Any]], index: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-    """The columns and bits of one replica of :meth:`livarot.experiments.loop.Replicas.found`."""
-    return {name: found[name][index] for name in COLUMNS}, found[STAGES][index]
 
 
 def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:

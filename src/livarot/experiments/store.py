@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
-from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_all, summary_of
+from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_block, summaries_of
 from livarot.experiments.result import COLUMNS, RunResult
 from livarot.storage import write_atomic, write_together
 from livarot.theory.facts import facts_of
@@ -151,23 +151,27 @@ class Store:
     def run_path(self, key: str) -> Path:
         return self.path / "runs" / f"{key}{SUFFIX}"
 
+    def _name(self, key: str) -> str:
+        return f"{self.path}/runs/{key}{SUFFIX}"  # asked for every run, and a Path takes five times as long
+
     def has(self, key: str) -> bool:
-        # asked for every run, and a Path takes five times as long
-        return os.access(f"{self.path}/runs/{key}{SUFFIX}", os.F_OK)
+        return os.access(self._name(key), os.F_OK)
 
     def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
         """Write one run, all or nothing; writing it again changes nothing."""
-        return self.put_all([(run, columns, bits)])[0]
+        return self.put_block([run], {name: columns[name][None] for name in COLUMNS}, bits[None])[0]
 
-    def put_all(self, runs: Iterable[tuple[Run, Mapping[str, NDArray[Any]], NDArray[np.int32]]]) -> list[Entry]:
-        """Write runs, each all or nothing; the disk is asked for all of them together."""
-        listed = [(run, columns, bits, summary_of(columns)) for run, columns, bits in runs]
-        paths = [self.run_path(run.key) for run, _, _, _ in listed]
-        encoded = encode_all(listed)
+    def put_block(
+        self, runs: Sequence[Run], columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]
+    ) -> list[Entry]:
+        """Write runs, each all or nothing: columns (R, T), bits (R, T, words).  The disk is asked for all together."""
+        summaries = summaries_of(columns)
+        encoded = encode_block(runs, columns, bits, summaries)
+        paths = [self._name(run.key) for run in runs]
         write_together(dict(zip(paths, encoded, strict=True)))
         return [
             Entry(summary, len(data), os.stat(path).st_mtime_ns, hashlib.sha256(data).hexdigest())
-            for path, data, (_, _, _, summary) in zip(paths, encoded, listed, strict=True)
+            for path, data, summary in zip(paths, encoded, summaries, strict=True)
         ]
 
     def fail(self, run: Run, *, attempts: int, traceback: str) -> None:

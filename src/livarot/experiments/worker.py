@@ -27,8 +27,7 @@ from livarot.core.problem import MNLMDP
 from livarot.errors import LivarotError
 from livarot.experiments import checkpoint
 from livarot.experiments.keys import Cell, canonical
-from livarot.experiments.loop import Replicas
-from livarot.experiments.records import split_seeds
+from livarot.experiments.loop import STAGES, Replicas
 from livarot.experiments.store import Entry, Store
 
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
@@ -116,6 +115,11 @@ def _model(environment: str, settings: str) -> MNLMDP:
     return Cell(environment, json.loads(settings), "", {}, 1).model()
 
 
+@lru_cache(maxsize=1)
+def _store(path: str) -> Store:
+    return Store(path)
+
+
 def _replicas(task: Task) -> Replicas:
     cell = task.cell
     mdp = _model(cell.environment, canonical(cell.environment_settings))
@@ -166,10 +170,8 @@ def _advance(task: Task, replicas: Replicas, folder: Path, source: str) -> None:
 
 def _write(task: Task, replicas: Replicas, begin: float) -> dict[int, Entry]:
     found = replicas.found()
-    store = Store(task.store)
     runs = [task.cell.run(seed) for seed in task.seeds]
-
-    entries = store.put_all((run, *split_seeds(found, index)) for index, run in enumerate(runs))
+    entries = _store(task.store).put_block(runs, found, found[STAGES])
     seconds = (time.perf_counter() - begin) / len(runs)
     now = time.time()
     return {run.seed: entry._replace(seconds=seconds, finished=now) for run, entry in zip(runs, entries, strict=True)}
