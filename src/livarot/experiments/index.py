@@ -66,9 +66,12 @@ class Index:
                 raise
             self._connection.execute("COMMIT")
 
-    def add(self, cells: Iterable[Sequence[Any]], runs: Iterable[Sequence[Any]]) -> None:
-        """Insert or replace rows, in the order of ``CELL_COLUMNS`` and ``RUN_COLUMNS``."""
+    def add(self, cells: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]], owner: str | None = None) -> None:
+        """Insert or replace rows, in the order of ``CELL_COLUMNS`` and ``RUN_COLUMNS``; the owner's claims on them end.
+        """
         with self._writing() as connection:
+            if owner is not None:
+                _unclaim(connection, owner, [row[0] for row in runs])
             for table, columns, rows in (("cells", CELL_COLUMNS, cells), ("runs", RUN_COLUMNS, runs)):
                 places = ", ".join("?" * (len(columns) + 1))
                 connection.executemany(
@@ -120,7 +123,11 @@ class Index:
             if keys is None:
                 connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
             else:
-                connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
+                _unclaim(connection, owner, keys)
+
+
+def _unclaim(connection: sqlite3.Connection, owner: str, keys: Iterable[str]) -> None:
+    connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
 
 
 def _patiently(connection: sqlite3.Connection, text: str, seconds: float = 10.0) -> None:

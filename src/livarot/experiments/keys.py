@@ -21,7 +21,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from livarot import agents, envs
@@ -244,7 +244,7 @@ def _factory(registry: Registry[Any], name: str, settings: Mapping[str, Any]) ->
 def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the types that the factory declares; an integer where a float is meant becomes one."""
     plain = factory.func if isinstance(factory, partial) else factory
-    parameters = inspect.signature(plain).parameters if settings else {}
+    parameters = _parameters(plain) if settings else {}
     found = {}
     for key, value in settings.items():
         declared = parameters[key].annotation
@@ -256,6 +256,11 @@ def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, An
             raise bad("settings", f"{key!r} of {name!r} is {reprlib.repr(value)}", cure=f"it must be {wanted}")
         found[key] = value
     return found
+
+
+@lru_cache(maxsize=256)
+def _parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(factory).parameters  # takes long, and a grid asks for each of its cells
 
 
 def _fields(thing: Any) -> dict[str, Any]:

@@ -16,7 +16,6 @@ Equal runs of one version give equal bytes: nothing in the file depends on time,
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import math
 import os
@@ -27,11 +26,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+import livarot
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
 from livarot.experiments.result import COLUMNS
@@ -75,10 +76,13 @@ def provenance() -> dict[str, Any]:
     source = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         source.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    versions = {name: importlib.metadata.version(name) for name in ("livarot", "numba", "numpy", "pyarrow")}
-    return versions | {
+    return {
         "commit": _commit(root.parents[1]),
+        "livarot": livarot.__version__,
         "machine": platform.machine(),
+        "numba": numba.__version__,
+        "numpy": np.__version__,
+        "pyarrow": pa.__version__,
         "python": platform.python_version(),
         "source": source.hexdigest()[:16],
     }

@@ -336,8 +336,11 @@ class Store:
             return None
         return record.run, entry
 
-    def note(self, found: Iterable[tuple[Run, Entry]]) -> None:
-        """Put runs into the index; what the index cannot take is found again by :meth:`sync`."""
+    def note(self, found: Iterable[tuple[Run, Entry]], owner: str | None = None) -> None:
+        """Put runs into the index, and end the owner's claims on them.
+
+        What the index cannot take is found again by :meth:`sync`.
+        """
         cells: dict[str, Cell] = {}
         rows = []
         for run, entry in found:
@@ -352,7 +355,7 @@ class Store:
             for key, c in cells.items()
         ]
         try:
-            self.index.add(listed, rows)
+            self.index.add(listed, rows, owner)
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 

@@ -279,11 +279,13 @@ class _Sweep:
     def _take(self, outcome: Outcome) -> list[int]:
         task = self.tasks[outcome.number]
         if outcome.verdict == "done":
-            self.store.note((task.cell.run(seed), entry) for seed, entry in outcome.entries.items())
+            done = [(task.cell.run(seed), entry) for seed, entry in outcome.entries.items()]
+            self.store.note(done, self.lock.token)
             self.store.clear_failures(task.keys)
             self.report.done += len(task.seeds)
             self.report.episodes += task.cell.episodes * len(task.seeds)
-        self._release(task.keys)
+        else:
+            self._release(task.keys)
         if outcome.verdict == "unwritable":
             raise bad("store", outcome.message, cure="free the disk or choose another --store, then run the same again")
         if outcome.verdict == "failed":
