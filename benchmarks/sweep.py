@@ -128,7 +128,7 @@ def fill(folder: Path, count: int) -> None:
             for i in range(count // 100)
         ]
         for cell in cells:
-            store.put_block([cell.run(seed) for seed in range(100)], columns, bits)
+            store.put_all([([cell.run(seed) for seed in range(100)], columns, bits)])
         scales = [cell.agent_settings["beta_scale"] for cell in cells]
         store.add_spec(
             Experiment(

@@ -17,8 +17,9 @@ from livarot.experiments.backends import Engine, WorkersDied
 from livarot.experiments.keys import Cell
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
-from livarot.experiments.sweep import blocks, plan, sweep
-from livarot.experiments.worker import Task, execute
+from livarot.experiments.sweep import sweep
+from livarot.experiments.tasks import Part, Task, cut, plan
+from livarot.experiments.worker import execute
 
 
 def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
@@ -87,14 +88,11 @@ def test_a_task_is_sent_without_what_can_be_computed():
 
 def test_order_does_not_count(calm, tmp_path, monkeypatch):
     draw = random.Random(0)
-    cut = blocks
 
     def shuffled(*args):
-        found = cut(*args)
-        draw.shuffle(found)
-        return found
+        return draw.sample(found := cut(*args), len(found))
 
-    monkeypatch.setattr(module, "blocks", shuffled)
+    monkeypatch.setattr(module, "cut", shuffled)
     assert sweep(experiment(), tmp_path, backend="sequential", group=3).complete
     assert files(tmp_path) == calm
 
@@ -133,16 +131,6 @@ def test_shards_are_a_partition(calm, tmp_path):
     assert files(tmp_path) == calm
 
 
-def test_blocks_feed_all_workers():
-    planned = plan(experiment(seeds=40))
-    assert max(len(seeds) for _, seeds in blocks(planned, 1, 64)) == 40
-    assert len(blocks(planned, 2, 64)) == 4
-    assert len(blocks(planned, 16, 64)) == 4 * 8
-    assert max(len(seeds) for _, seeds in blocks(planned, 2, 5)) == 5
-    long = plan(experiment(seeds=40, episodes=10**6))
-    assert max(len(seeds) for _, seeds in blocks(long, 1, 64)) == 4  # memory
-
-
 def test_a_checkpoint_of_a_killed_worker_is_used(calm, tmp_path):
     """A task stopped in the middle, then the same seeds cut in another way."""
     store = Store(tmp_path, create=True)
@@ -159,7 +147,7 @@ def test_a_checkpoint_of_a_killed_worker_is_used(calm, tmp_path):
     advance = Replicas.advance
     try:
         Replicas.advance = lambda self, *rest: (seen.append(self.episode), advance(self, *rest))[1]
-        outcome = execute(Task(0, str(tmp_path), "driver", cell, tuple(seeds[1:3])))
+        outcome = execute(Task(0, str(tmp_path), "driver", (Part(cell, seeds[1:3]),)))
     finally:
         Replicas.advance = advance
     assert outcome.verdict == "done"

@@ -2,6 +2,8 @@
 
 import pytest
 
+collect_ignore = ["plugin.py"]  # looked at for doctests it would register agents that kill their process
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: tens of minutes; run only by `pytest -m long`")

@@ -88,7 +88,7 @@ def test_a_sweep_killed_again_and_again(spec, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("group", ["1", "2"])
+@pytest.mark.parametrize("group", ["1", "2", "128"])  # 128: tasks of several cells
 def test_twenty_kills_with_workers(spec, tmp_path, group):
     survive(spec, tmp_path, 20, ["--workers", "2", "--group", group, "--checkpoint", "0.05"], 2, 2)
 

@@ -59,7 +59,7 @@ def run(
     backend: Annotated[Backend, typer.Option(help="Where to compute.")] = Backend.loky,
     address: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, tcp://host:port.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N parts, for Slurm arrays.")] = "1/1",
-    group: Annotated[int, typer.Option(help="Seeds computed together, at most.")] = 64,
+    group: Annotated[int, typer.Option(help="Runs of a task, at most.")] = 128,
     checkpoint: Annotated[float, typer.Option(help="Seconds between checkpoints of long runs.")] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be run.")] = False,
     imports: Imports = None,
@@ -174,7 +174,7 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int]) -> None:
     """What a sweep would do, on standard output; what it would refuse is refused."""
     from livarot.experiments.checks import check_cells
     from livarot.experiments.store import Store
-    from livarot.experiments.sweep import plan
+    from livarot.experiments.tasks import plan
     from livarot.experiments.telling import cell_names, counted
 
     planned = plan(experiment, part)

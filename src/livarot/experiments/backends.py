@@ -22,7 +22,8 @@ import joblib
 from joblib.externals.loky import get_reusable_executor
 
 from livarot.errors import bad
-from livarot.experiments.worker import Outcome, Task, begin_worker, execute, limit_threads
+from livarot.experiments.tasks import Task
+from livarot.experiments.worker import Outcome, begin_worker, execute, limit_threads
 
 BACKENDS = ("loky", "dask", "ray", "sequential")
 

@@ -67,8 +67,7 @@ class Index:
             self._connection.execute("COMMIT")
 
     def add(self, cells: Sequence[Sequence[Any]], runs: Sequence[Sequence[Any]], owner: str | None = None) -> None:
-        """Insert or replace rows, in the order of ``CELL_COLUMNS`` and ``RUN_COLUMNS``; the owner's claims on them end.
-        """
+        """Insert or replace rows, ordered as ``CELL_COLUMNS`` and ``RUN_COLUMNS``; the owner's claims on them end."""
         with self._writing() as connection:
             if owner is not None:
                 _unclaim(connection, owner, [row[0] for row in runs])

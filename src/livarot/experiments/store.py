@@ -159,19 +159,27 @@ class Store:
 
     def put(self, run: Run, columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]) -> Entry:
         """Write one run, all or nothing; writing it again changes nothing."""
-        return self.put_block([run], {name: columns[name][None] for name in COLUMNS}, bits[None])[0]
+        return self.put_all([([run], {name: columns[name][None] for name in COLUMNS}, bits[None])])[0]
 
-    def put_block(
-        self, runs: Sequence[Run], columns: Mapping[str, NDArray[Any]], bits: NDArray[np.int32]
+    def put_all(
+        self, blocks: Iterable[tuple[Sequence[Run], Mapping[str, NDArray[Any]], NDArray[np.int32]]]
     ) -> list[Entry]:
-        """Write runs, each all or nothing: columns (R, T), bits (R, T, words).  The disk is asked for all together."""
-        summaries = summaries_of(columns)
-        encoded = encode_block(runs, columns, bits, summaries)
-        paths = [self._name(run.key) for run in runs]
-        write_together(dict(zip(paths, encoded, strict=True)))
+        """Write runs, each all or nothing; the disk is asked for all of them together.
+
+        A block has runs of one cell, their columns (R, T) and bits (R, T, words).
+        """
+        names: list[str] = []
+        encoded: list[bytes] = []
+        summaries: list[dict[str, Any]] = []
+        for runs, columns, bits in blocks:
+            totals = summaries_of(columns)
+            names += [self._name(run.key) for run in runs]
+            encoded += encode_block(runs, columns, bits, totals)
+            summaries += totals
+        write_together(dict(zip(names, encoded, strict=True)))
         return [
-            Entry(summary, len(data), os.stat(path).st_mtime_ns, hashlib.sha256(data).hexdigest())
-            for path, data, summary in zip(paths, encoded, summaries, strict=True)
+            Entry(summary, len(data), os.stat(name).st_mtime_ns, hashlib.sha256(data).hexdigest())
+            for name, data, summary in zip(names, encoded, summaries, strict=True)
         ]
 
     def fail(self, run: Run, *, attempts: int, traceback: str) -> None:

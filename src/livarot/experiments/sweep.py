@@ -1,12 +1,12 @@
 """Run an experiment into a store: what is missing, in parallel, whatever dies.
 
-The driver asks for ``planned - stored`` and hands out tasks: seeds of one cell, computed together because that is
-faster, and stored one file each because that is what a run is.  How the seeds are grouped, who computes them and in
-which order changes no bit.  To resume is to run the same thing again.
+The driver asks for ``planned - stored`` and hands out tasks (:mod:`livarot.experiments.tasks`): many runs together
+because that is faster, stored one file each because that is what a run is.  How they are grouped, who computes them and
+in which order changes no bit.  To resume is to run the same thing again.
 
 A task that was under way when its worker died is tried again: alone the second time, seed by seed and alone the third;
-a run that has then brought down three workers is noted as failed.  An exception is noted at once, after the seeds of
-the task have been tried one by one.
+a run that has then brought down three workers is noted as failed.  An exception is noted at once, after the seeds that
+were computed together have been tried one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -32,13 +32,11 @@ from livarot.experiments.index import GUARD, DriverLock, guarded
 from livarot.experiments.keys import Cell, Run
 from livarot.experiments.spec import Experiment
 from livarot.experiments.store import SUFFIX, Store
-from livarot.experiments.worker import STOP, Outcome, Task, fault_notes, notes_of
+from livarot.experiments.tasks import GROUP, Part, Task, cut, join, plan
+from livarot.experiments.worker import STOP, Outcome, fault_notes, notes_of
 
 logger = logging.getLogger(__name__)
 
-GROUP = 64  # seeds computed together, at most
-COLUMN_BYTES = 1 << 28  # memory for the columns of a task, at most
-ROW_BYTES = 64  # per seed and episode
 ATTEMPTS = 3
 PATIENCE = 2.0  # seconds that workers have to stop by themselves
 LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
@@ -94,8 +92,8 @@ def sweep(
 ) -> Report:
     """Compute the runs of an experiment that its store does not have.
 
-    ``shard=(i, n)`` is the i-th of n parts (1 <= i <= n), every n-th seed of each cell; ``group`` seeds are computed
-    together at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
+    ``shard=(i, n)`` is the i-th of n parts (1 <= i <= n), every n-th seed of each cell; a task has ``group``
+    runs at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
     driver and workers, which register agents or environments of your own.
 
     SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even
@@ -122,44 +120,22 @@ def sweep(
         return begun.run(backend, workers, address)
 
 
-def plan(experiment: Experiment, shard: tuple[int, int] = (1, 1)) -> list[tuple[Cell, list[int]]]:
-    """The cells of a part of the experiment and their seeds; the parts do not depend on what is stored."""
-    seeds = experiment.seed_list()
-    part, parts = shard
-    found = [
-        (cell, [seed for place, seed in enumerate(seeds) if (number + place) % parts == part - 1])
-        for number, cell in enumerate(experiment.cells())
-    ]
-    return [(cell, chosen) for cell, chosen in found if chosen]
-
-
-def _unfinished(planned: list[tuple[Cell, list[int]]], folder: Path) -> list[Cell]:
+def _unfinished(planned: list[Part], folder: Path) -> list[Cell]:
     """The cells that lack some file."""
     there = set(os.listdir(folder)) if folder.is_dir() else set()
-    return [cell for cell, seeds in planned if any(f"{cell.run(seed).key}{SUFFIX}" not in there for seed in seeds)]
+    return [part.cell for part in planned if any(f"{run.key}{SUFFIX}" not in there for run in part.runs)]
 
 
-def blocks(planned: list[tuple[Cell, list[int]]], workers: int, group: int) -> list[tuple[Cell, list[int]]]:
-    """Cells cut into groups of seeds: enough of them for all workers, the long ones first."""
-    total = sum(len(seeds) for _, seeds in planned)
-    fair = min(group, -(-total // (2 * workers)))
-    cut = []
-    for cell, seeds in planned:
-        size = max(1, min(fair, COLUMN_BYTES // (ROW_BYTES * cell.episodes)))
-        cut += [(cell, seeds[at : at + size]) for at in range(0, len(seeds), size)]
-    return sorted(cut, key=lambda block: -_cost(*block))
-
-
-def _cost(cell: Cell, seeds: list[int]) -> float:
-    horizon = cell.environment_settings.get("horizon", 1)
-    return cell.episodes * (horizon if isinstance(horizon, int) else 1) * (10 + len(seeds))
+def _without(part: Part, keys: Container[str]) -> Part:
+    """A part less the runs of these keys."""
+    return part._replace(seeds=tuple(run.seed for run in part.runs if run.key not in keys))
 
 
 class _Sweep:
     def __init__(
         self,
         store: Store,
-        planned: list[tuple[Cell, list[int]]],
+        planned: list[Part],
         group: int,
         options: dict[str, Any],
         observer: Observer | None,
@@ -167,7 +143,7 @@ class _Sweep:
     ) -> None:
         self.store, self.planned, self.group, self.options = store, planned, group, options
         self.observer, self.last_words = observer, last_words
-        self.runs: dict[str, Run] = {run.key: run for cell, seeds in planned for run in map(cell.run, seeds)}
+        self.runs: dict[str, Run] = {run.key: run for part in planned for run in part.runs}
         self.report = Report(len(self.runs))
         self.begin = time.monotonic()
         self.since = time.time()
@@ -188,12 +164,10 @@ class _Sweep:
         self.folder.mkdir(parents=True, exist_ok=True)
         present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
         self.report.before = len(present)
-        pending: list[int] = []
-        for cell, seeds in blocks(self.planned, workers, self.group):
-            missing = [seed for seed in seeds if cell.run(seed).key not in present]
-            if missing:
-                pending.append(self._task(cell, missing))
-        self.episodes_planned = sum(t.cell.episodes * len(t.seeds) for t in self.tasks.values())
+        parts = [_without(part, present) for part in cut(self.planned, workers, self.group)]
+        wanted = [part for part in parts if part.seeds]
+        pending = [self._task(*joined) for joined in join(wanted, workers, self.group)]
+        self.episodes_planned = sum(part.episodes for part in wanted)
         try:
             if pending:
                 with self._signals(), self._watching():
@@ -208,11 +182,9 @@ class _Sweep:
         self.report.seconds = time.monotonic() - self.begin
         return self.report
 
-    def _task(self, cell: Cell, seeds: Sequence[int]) -> int:
+    def _task(self, *parts: Part) -> int:
         number = len(self.tasks)
-        self.tasks[number] = Task(
-            number, str(self.store.path.resolve()), self.lock.token, cell, tuple(seeds), **self.options
-        )
+        self.tasks[number] = Task(number, str(self.store.path.resolve()), self.lock.token, parts, **self.options)
         self.strikes[number] = 0
         return number
 
@@ -264,36 +236,43 @@ class _Sweep:
                 return
             task = self.tasks[number]
             mine = self._claim(task.keys)
-            seeds = [seed for seed, key in zip(task.seeds, task.keys, strict=True) if key in mine]
-            ready = [seed for seed in seeds if self.store.has(task.cell.run(seed).key)]
-            self.elsewhere |= set(task.keys) - mine
-            self.elsewhere |= {task.cell.run(seed).key for seed in ready}
-            left = tuple(seed for seed in seeds if seed not in set(ready))
-            self._release(task.cell.run(seed).key for seed in ready)
+            ready = {key for key in mine if self.store.has(key)}
+            if ready:
+                self._release(ready)
+            gone = (set(task.keys) - mine) | ready
+            self.elsewhere |= gone
+            left = tuple(part for part in (_without(part, gone) for part in task.parts) if part.seeds)
             if not left:
                 open_tasks.pop(number, None)
                 continue
-            self.tasks[number] = replace(task, seeds=left)
+            self.tasks[number] = replace(task, parts=left)
             yield self.tasks[number]
 
     def _take(self, outcome: Outcome) -> list[int]:
+        """Note what a task has done; the numbers of the tasks that its other runs are to be tried in."""
         task = self.tasks[outcome.number]
-        if outcome.verdict == "done":
-            done = [(task.cell.run(seed), entry) for seed, entry in outcome.entries.items()]
-            self.store.note(done, self.lock.token)
-            self.store.clear_failures(task.keys)
-            self.report.done += len(task.seeds)
-            self.report.episodes += task.cell.episodes * len(task.seeds)
-        else:
+        stored = [(run, outcome.entries[run.key]) for run in task.runs if run.key in outcome.entries]
+        if stored:
+            self.store.note(stored, self.lock.token)
+            self.store.clear_failures(outcome.entries)
+            self.report.done += len(stored)
+            self.report.episodes += sum(run.cell.episodes for run, _ in stored)
+        if outcome.verdict != "done":
             self._release(task.keys)
         if outcome.verdict == "unwritable":
             raise bad("store", outcome.message, cure="free the disk or choose another --store, then run the same again")
-        if outcome.verdict == "failed":
-            if len(task.seeds) > 1:
-                return [self._task(task.cell, [seed]) for seed in task.seeds]
-            self._fail(task, outcome.message, self.strikes[outcome.number] + 1)
+        again = self._after_exception(task, outcome) if outcome.verdict == "failed" else []
         self._show()
-        return []
+        return again
+
+    def _after_exception(self, task: Task, outcome: Outcome) -> list[int]:
+        """The part that raised it is tried seed by seed, a single run has failed; later parts had not begun."""
+        raised, *later = [part for part in task.parts if any(run.key not in outcome.entries for run in part.runs)]
+        again = [self._task(*later)] if later else []
+        if len(raised.seeds) > 1:
+            return [self._task(Part(raised.cell, (seed,))) for seed in raised.seeds] + again
+        self._fail(raised.runs[0], outcome.message, self.strikes[outcome.number] + 1)
+        return again
 
     def _after_death(self, numbers: list[int], said: str, alone: bool) -> list[int]:
         """One strike for each task that had begun, or was alone; the third one is out."""
@@ -309,21 +288,20 @@ class _Sweep:
                 continue
             self.strikes[number] += 1
             if self.strikes[number] >= ATTEMPTS:
-                self._fail(task, f"the worker died {ATTEMPTS} times; {said}\n{notes}".strip(), ATTEMPTS)
-            elif self.strikes[number] == ATTEMPTS - 1 and len(task.seeds) > 1:
-                for seed in task.seeds:
-                    single = self._task(task.cell, [seed])
+                self._fail(task.runs[0], f"the worker died {ATTEMPTS} times; {said}\n{notes}".strip(), ATTEMPTS)
+            elif self.strikes[number] == ATTEMPTS - 1 and len(task.runs) > 1:
+                for run in task.runs:
+                    single = self._task(Part(run.cell, (run.seed,)))
                     self.strikes[single] = ATTEMPTS - 1
                     again.append(single)
             else:
                 again.append(number)
         return again
 
-    def _fail(self, task: Task, text: str, attempts: int) -> None:
-        run = task.cell.run(task.seeds[0])
+    def _fail(self, run: Run, text: str, attempts: int) -> None:
         self.store.fail(run, attempts=attempts, traceback=text)
         self.report.failed[run.key] = text
-        logger.warning("failed: %s on %s, seed %d", task.cell.agent, task.cell.environment, run.seed)
+        logger.warning("failed: %s on %s, seed %d", run.cell.agent, run.cell.environment, run.seed)
 
     # ---------------------------------------------------------------- other drivers
     def _claim(self, keys: list[str]) -> set[str]:
@@ -352,7 +330,7 @@ class _Sweep:
             self.elsewhere.discard(key)
         self._show()
         return [
-            self._task(runs[0].cell, sorted(run.seed for run in runs)[at : at + self.group])
+            self._task(Part(runs[0].cell, tuple(sorted(run.seed for run in runs)[at : at + self.group])))
             for runs in left.values()
             for at in range(0, len(runs), self.group)
         ]

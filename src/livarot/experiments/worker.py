@@ -1,4 +1,4 @@
-"""One task of a sweep: some seeds of one cell, computed together, stored one by one.
+"""One task of a sweep: seeds of a cell, or of some, computed together and stored in a file each.
 
 A worker writes its own results; what it returns is news for the driver.  While it works it keeps a small file in
 ``running/`` that says how far it is, looks there for the wish to stop, and now and then writes a checkpoint.
@@ -19,9 +19,11 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from livarot.core.problem import MNLMDP
 from livarot.errors import LivarotError
@@ -29,8 +31,10 @@ from livarot.experiments import checkpoint
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.loop import STAGES, Replicas
 from livarot.experiments.store import Entry, Store
+from livarot.experiments.tasks import Part, Task
 
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
+TOGETHER = 0.1  # seconds that a computed part waits for others, to be written with them
 STOP = "stop"
 _PATHS = re.compile(
     r'File "(?:[^"\n]*[/\\])?(?:site-packages|python3\.\d+|src)[/\\]([^"\n]*)"'  # within a package
@@ -39,34 +43,15 @@ _PATHS = re.compile(
 
 
 @dataclass(frozen=True)
-class Task:
-    """Plain data, sent to a worker."""
-
-    number: int
-    store: str
-    token: str  # of the driver
-    cell: Cell
-    seeds: tuple[int, ...]
-    checkpoint_seconds: float = 30.0
-    checkpoint_episodes: int | None = None
-    imports: tuple[str, ...] = ()
-
-    @cached_property
-    def keys(self) -> list[str]:
-        return [self.cell.run(seed).key for seed in self.seeds]
-
-    @property
-    def marker(self) -> Path:
-        return Path(self.store) / "running" / self.token / f"{self.number}.json"
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """What became of a task: ``done``, ``failed`` (an exception of its own), ``stopped`` or ``unwritable``."""
+    """What became of a task: ``done``, ``failed`` (an exception of its own), ``stopped`` or ``unwritable``.
+
+    Whatever it is, the runs in ``entries`` (by key) are stored.
+    """
 
     number: int
     verdict: str
-    entries: dict[int, Entry] = field(default_factory=dict)  # by seed
+    entries: dict[str, Entry] = field(default_factory=dict)
     message: str = ""
 
 
@@ -76,34 +61,42 @@ class Stopped(Exception):
 
 def execute(task: Task) -> Outcome:
     """Compute and store the runs of a task."""
+    entries: dict[str, Entry] = {}
     _mark(task, 0)
     try:
-        return _execute(task)
+        _execute(task, entries)
+        return Outcome(task.number, "done", entries)
     except Stopped:
-        return Outcome(task.number, "stopped")
+        return Outcome(task.number, "stopped", entries)
     except _Unwritable as error:
-        return Outcome(task.number, "unwritable", message=str(error))
+        return Outcome(task.number, "unwritable", entries, str(error))
     except (Exception, SystemExit):  # an agent that calls sys.exit fails, and nothing else ends
-        return Outcome(task.number, "failed", message=readable_traceback())
+        return Outcome(task.number, "failed", entries, readable_traceback())
     finally:
         _unmark(task)
 
 
-def _execute(task: Task) -> Outcome:
-    begin = time.perf_counter()
-    if (task.marker.parent / STOP).exists():
-        raise Stopped
+def _execute(task: Task, entries: dict[str, Entry]) -> None:
+    """Part after part; what is computed is written soon, and whatever happens to a later part."""
     source = _imported(task.imports)
-    replicas = _replicas(task)
     folder = Path(task.store) / "checkpoints"
-    checkpoint.restore(folder, task.cell, replicas, source)
-    _advance(task, replicas, folder, source)
+    computed: list[_Computed] = []
+    episodes, written = 0, time.perf_counter()
     try:
-        entries = _write(task, replicas, begin)
-    except LivarotError as error:
-        raise _Unwritable(str(error)) from error
-    checkpoint.path_of(folder, task.cell, task.seeds).unlink(missing_ok=True)
-    return Outcome(task.number, "done", entries)
+        for part in task.parts:
+            if (task.marker.parent / STOP).exists():
+                raise Stopped
+            begin = time.perf_counter()
+            replicas = _replicas(part)
+            checkpoint.restore(folder, part.cell, replicas, source)
+            _advance(task, part, replicas, folder, source, episodes)
+            computed.append(_Computed(part, replicas.found(), time.perf_counter() - begin))
+            episodes += part.episodes
+            if time.perf_counter() - written > TOGETHER:
+                entries |= _write(task, computed)
+                computed, written = [], time.perf_counter()
+    finally:
+        entries |= _write(task, computed)
 
 
 class _Unwritable(Exception):
@@ -120,10 +113,10 @@ def _store(path: str) -> Store:
     return Store(path)
 
 
-def _replicas(task: Task) -> Replicas:
-    cell = task.cell
+def _replicas(part: Part) -> Replicas:
+    cell = part.cell
     mdp = _model(cell.environment, canonical(cell.environment_settings))
-    return Replicas([mdp], cell.learner(mdp), cell.episodes, task.seeds)
+    return Replicas([mdp], cell.learner(mdp), cell.episodes, part.seeds)
 
 
 def _imported(names: tuple[str, ...]) -> str:
@@ -135,8 +128,11 @@ def _imported(names: tuple[str, ...]) -> str:
     return found.hexdigest()[:16] if names else ""
 
 
-def _advance(task: Task, replicas: Replicas, folder: Path, source: str) -> None:
-    """All episodes, with a beat twice a second (or as often as checkpoints are wished for)."""
+def _advance(task: Task, part: Part, replicas: Replicas, folder: Path, source: str, before: int) -> None:
+    """All episodes, with a beat twice a second (or as often as checkpoints are wished for).
+
+    ``before`` is the number of episodes of the earlier parts.
+    """
     last = {"beat": time.monotonic(), "saved": time.monotonic()}
     beat = min(BEAT, task.checkpoint_seconds)
     storable = True
@@ -144,7 +140,7 @@ def _advance(task: Task, replicas: Replicas, folder: Path, source: str) -> None:
     def save() -> None:
         nonlocal storable
         try:
-            storable = storable and checkpoint.save(folder, task.cell, replicas, source)
+            storable = storable and checkpoint.save(folder, part.cell, replicas, source)
         except LivarotError as error:
             raise _Unwritable(str(error)) from error
         last["saved"] = time.monotonic()
@@ -161,26 +157,43 @@ def _advance(task: Task, replicas: Replicas, folder: Path, source: str) -> None:
         if unfinished and (task.marker.parent / STOP).exists():
             save()
             raise Stopped
-        _mark(task, replicas.episode * len(task.seeds))
+        _mark(task, before + replicas.episode * len(part.seeds))
         if unfinished and storable and now - last["saved"] >= task.checkpoint_seconds:
             save()
 
     replicas.advance(replicas.n_episodes, progress)
 
 
-def _write(task: Task, replicas: Replicas, begin: float) -> dict[int, Entry]:
-    found = replicas.found()
-    runs = [task.cell.run(seed) for seed in task.seeds]
-    entries = _store(task.store).put_block(runs, found, found[STAGES])
-    seconds = (time.perf_counter() - begin) / len(runs)
-    now = time.time()
-    return {run.seed: entry._replace(seconds=seconds, finished=now) for run, entry in zip(runs, entries, strict=True)}
+class _Computed(NamedTuple):
+    part: Part
+    found: dict[str, NDArray[Any]]  # by Replicas.found
+    seconds: float
+
+
+def _write(task: Task, computed: list[_Computed]) -> dict[str, Entry]:
+    """Store what is computed, all of it together; its checkpoints are not needed any more."""
+    if not computed:
+        return {}
+    begin = time.perf_counter()
+    runs = [run for part, _, _ in computed for run in part.runs]
+    try:
+        entries = _store(task.store).put_all((part.runs, found, found[STAGES]) for part, found, _ in computed)
+    except LivarotError as error:
+        raise _Unwritable(str(error)) from error
+    for part, _, _ in computed:
+        checkpoint.path_of(Path(task.store) / "checkpoints", part.cell, part.seeds).unlink(missing_ok=True)
+    writing, now = (time.perf_counter() - begin) / len(runs), time.time()
+    seconds = [took / len(part.seeds) + writing for part, _, took in computed for _ in part.seeds]
+    return {
+        run.key: entry._replace(seconds=spent, finished=now)
+        for run, entry, spent in zip(runs, entries, seconds, strict=True)
+    }
 
 
 def _mark(task: Task, episodes: int) -> None:
     """Say how far the task is; a worker whose driver is gone may find no place for it, and half a note is none."""
     with contextlib.suppress(OSError):
-        task.marker.write_text(json.dumps({"episodes": episodes, "pid": os.getpid(), "seeds": len(task.seeds)}))
+        task.marker.write_text(json.dumps({"episodes": episodes, "pid": os.getpid(), "runs": len(task.runs)}))
 
 
 def notes_of(folder: Path) -> list[dict[str, Any]]:
