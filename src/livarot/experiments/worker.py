@@ -36,6 +36,7 @@ from livarot.experiments.tasks import Part, Task
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
 TOGETHER = 0.1  # seconds that a computed part waits for others, to be written with them
 STOP = "stop"
+_process: dict[str, bool] = {}  # what is known of this process
 _PATHS = re.compile(
     r'File "(?:[^"\n]*[/\\])?(?:site-packages|python3\.\d+|src)[/\\]([^"\n]*)"'  # within a package
     r'|File "[^"\n]*[/\\]([^"/\\\n]*)"'  # elsewhere
@@ -74,6 +75,7 @@ def execute(task: Task) -> Outcome:
         return Outcome(task.number, "failed", entries, readable_traceback())
     finally:
         _unmark(task)
+        _keep_imports()
 
 
 def _execute(task: Task, entries: dict[str, Entry]) -> None:
@@ -242,7 +244,15 @@ def begin_worker(driver: int, faults: str) -> None:
     with contextlib.suppress(OSError):
         faulthandler.enable((Path(faults) / f"{os.getpid()}.fault").open("w"))
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
-    gc.freeze()  # what is imported stays: joblib looks for garbage after the first task, and would walk through it all
+    _process["new"] = True
+
+
+def _keep_imports() -> None:
+    """What a worker has loaded by the end of its first task stays: joblib then looks for garbage, and would walk
+    through all of it.
+    """
+    if _process.pop("new", False):
+        gc.freeze()
 
 
 def limit_threads() -> Any:
