@@ -14,8 +14,9 @@ theirs, nor does the sweep wait for the end of its own.  `start` is the time for
 is compared as well.  `processor time` is that of all processes.  `a file, pyarrow alone` and `a file,
 disk alone` are the least that a durable Parquet file of such a run takes here.
 
-The sides take turns; each ratio is that of the medians.  Files are deleted at the end only, and a benchmark that begins
-within minutes after many files were deleted is slow: ext4 avoids inodes that were given back a short while ago.
+The sides take turns, sweep and grouped loops twice as often, each first in half of them; each ratio is that of the
+medians.  Files are deleted at the end only, and a benchmark that begins within minutes after many files were deleted is
+slow: ext4 avoids inodes that were given back a short while ago.
 
 Large stores: `status`, a rebuild of the index, the table, and `livarot report` in a process of its own.
 """
@@ -30,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +52,7 @@ from livarot.experiments.store import Store
 from livarot.experiments.sweep import sweep
 from livarot.storage import write_together
 
+Side = tuple[str, Callable[[], float]]
 SEEDS, HORIZON = 40, 5
 STORED_EPISODES = 200
 
@@ -157,16 +160,21 @@ def main() -> None:
     try:
         for repeat in range(options.repeats):
             store, other, plain = (folder / f"{name}{repeat}" for name in ("store", "small", "plain"))
-            sides = {
-                "sweep": partial(timed_sweep, experiment, options.workers, store),
-                "bare, grouped": partial(timed_bare, experiment, options.workers, grouped=True),
-                "bare, grouped, with files": partial(timed_bare, experiment, options.workers, True, plain),
-                "sweep, start": partial(timed_sweep, small, options.workers, other),
-                "bare, start": partial(timed_bare, small, options.workers, grouped=True),
-                "sweep again, nothing to do": partial(timed_sweep, experiment, options.workers, store),
-                "bare, one by one": partial(timed_bare, experiment, options.workers, grouped=False),
-            }
-            for name, side in sides.items():
+            pair: list[Side] = [
+                ("sweep", partial(timed_sweep, experiment, options.workers, store)),
+                ("bare, grouped", partial(timed_bare, experiment, options.workers, grouped=True)),
+            ]
+            again: Side = ("sweep", partial(timed_sweep, experiment, options.workers, folder / f"again{repeat}"))
+            sides: list[Side] = [
+                *(pair if repeat % 2 else reversed(pair)),
+                ("bare, grouped, with files", partial(timed_bare, experiment, options.workers, True, plain)),
+                ("sweep, start", partial(timed_sweep, small, options.workers, other)),
+                ("bare, start", partial(timed_bare, small, options.workers, grouped=True)),
+                *([pair[1], again] if repeat % 2 else [again, pair[1]]),
+                ("sweep again, nothing to do", partial(timed_sweep, experiment, options.workers, store)),
+                ("bare, one by one", partial(timed_bare, experiment, options.workers, grouped=False)),
+            ]
+            for name, side in sides:
                 before = processor_time()
                 times.setdefault(name, []).append(side())
                 spent.setdefault(name, []).append(processor_time() - before)
