@@ -9,10 +9,10 @@ into an empty store (files forced to disk), against the same runs as bare loops,
     grouped        `livarot.run` with the 40 seeds of a cell at once, as the sweep itself does it
     with files     the same, and a plain script's durable Parquet file per run
 
-Both sides start their processes, which load kernels from numba's cache, within their clocks; the bare ones do not end
-theirs, nor does the sweep wait for the end of its own.  `start` is the time for two cells only; what is left after it
-is compared as well.  `processor time` is that of all processes.  `a file, pyarrow alone` and `a file,
-disk alone` are the least that a durable Parquet file of such a run takes here.
+Both sides start their processes, which find bytecode and load kernels from numba's cache, within their clocks; the bare
+ones do not end theirs, nor does the sweep wait for the end of its own.  `start` is the time for two cells only; what is
+left after it is compared as well.  `processor time` is that of all processes.  `a file, pyarrow alone` and
+`a file, disk alone` are the least that a durable Parquet file of such a run takes here.
 
 The sides take turns, sweep and grouped loops twice as often, each first in half of them; each ratio is that of the
 medians.  Files are deleted at the end only, and a benchmark that begins within minutes after many files were deleted is
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -157,6 +158,10 @@ def main() -> None:
     times: dict[str, list[float]] = {}
     spent: dict[str, list[float]] = {}
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
+    # new processes find the bytecode of all modules, as where livarot is installed
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    timed_sweep(small, options.workers, folder / "first")
+    timed_bare(small, options.workers, grouped=True)
     try:
         for repeat in range(options.repeats):
             store, other, plain = (folder / f"{name}{repeat}" for name in ("store", "small", "plain"))
