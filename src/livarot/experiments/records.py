@@ -16,6 +16,7 @@ Equal runs of one version give equal bytes: nothing in the file depends on time,
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import math
 import os
@@ -32,7 +33,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-import livarot
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
 from livarot.experiments.result import COLUMNS
@@ -78,7 +78,7 @@ def provenance() -> dict[str, Any]:
         source.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return {
         "commit": _commit(root.parents[1]),
-        "livarot": livarot.__version__,
+        "livarot": importlib.metadata.version("livarot"),
         "machine": platform.machine(),
         "numba": numba.__version__,
         "numpy": np.__version__,
