@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import shutil
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 
 from livarot import agents
 from livarot.cli import sweep as command
+from livarot.experiments import sweep as driver
 from livarot.experiments import worker
+from livarot.experiments.index import RUN_COLUMNS, Index
 from livarot.experiments.keys import Cell
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
@@ -179,3 +182,68 @@ def test_an_exception_costs_its_neighbours_nothing(tmp_path, backend):
         assert {note["content"]["seed"] for note in opened.failures().values()} == {3}
         table = opened.table()
         assert len(table) == 54 and (table.seconds > 0).all()  # noted, not found again
+
+
+def one_task(parts, *_):
+    return [tuple(parts)]
+
+
+@pytest.mark.usefixtures("misbehaving")
+def test_parts_after_the_one_that_raised_are_tried_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "join", one_task)
+    sick = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 3, "gap": 0.1})],
+        agents=[
+            AgentSpec(name="uniform"),
+            AgentSpec(name="test-poison", settings={"victim": 3, "how": "raise"}),
+            AgentSpec(name="test-slow", settings={"flavour": [0, 1], "delay": 0.0}),
+        ],
+        episodes=5,
+        seeds=4,
+    )
+    report = sweep(sick, tmp_path, backend="sequential", imports=["tests.faults.plugin"])
+    assert (report.planned, report.done, len(report.failed)) == (16, 15, 1)
+
+
+def test_what_another_driver_stores_meanwhile_is_not_computed_again(tmp_path, monkeypatch):
+    """Its file appears after the plan was made, and before the task is handed out."""
+    monkeypatch.setattr(driver, "join", one_task)
+    wanted = experiment(episodes=5, seeds=2)
+    assert sweep(wanted, tmp_path / "other", backend="sequential").complete
+    ready = sorted((tmp_path / "other" / "runs").iterdir())[:3]
+    claim = driver._Sweep._claim
+
+    def late(self, keys):
+        for path in ready:
+            shutil.copy(path, tmp_path / "store" / "runs" / path.name)
+        return claim(self, keys)
+
+    computed = []
+    execute = worker._execute
+    monkeypatch.setattr(driver._Sweep, "_claim", late)
+    monkeypatch.setattr(worker, "_execute", lambda task, *rest: (computed.extend(task.keys), execute(task, *rest)))
+    report = sweep(wanted, tmp_path / "store", backend="sequential")
+    assert report.complete and report.done == 8
+    assert len(computed) == 5
+    assert not {path.stem for path in ready} & set(computed)
+
+
+def test_a_task_of_several_cells_says_how_far_it_is(store, monkeypatch):
+    seen = []
+    monkeypatch.setattr(worker, "BEAT", 0.0)
+    monkeypatch.setattr(worker, "_mark", lambda task, episodes: seen.append(episodes))
+    task = task_of(store, ("uniform", {}), SLOW)
+    assert worker.execute(task).verdict == "done"
+    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == task.episodes == 30
+    assert 15 in seen and len(seen) > 3
+
+
+def test_claims_end_when_their_runs_are_noted(tmp_path):
+    index = Index(tmp_path / "index.sqlite")
+    row = ["a", "cell", 0, *[1.0] * (len(RUN_COLUMNS) - 3)]
+    for owner, free in (("me", {"a"}), ("you", set()), (None, set())):
+        assert index.claim(["a"], "me", lambda _: True) == {"a"}
+        index.add([], [row], owner)
+        assert index.claim(["a"], "another", lambda _: True) == free
+        index.release("another")
+    index.close()
