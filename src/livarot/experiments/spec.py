@@ -16,6 +16,8 @@ refused, with the known ones and the one it resembles, if any.
 from __future__ import annotations
 
 import difflib
+import json
+import logging
 import math
 import reprlib
 import tomllib
@@ -42,6 +44,7 @@ from livarot.experiments.keys import (
 from livarot.experiments.records import MAX_BYTES
 from livarot.experiments.result import COLUMNS
 
+logger = logging.getLogger(__name__)
 MAX_FILE_BYTES = 1 << 20
 MAX_RUNS = 1_000_000
 MAX_SEED = (1 << 63) - 1
@@ -224,6 +227,18 @@ def _variants(value: Any, count: list[int]) -> Iterator[Any]:
         if count[0] > MAX_RUNS:
             raise bad("settings", f"more than {MAX_RUNS} values")
         yield value
+
+
+def read_stored(path: Path) -> Experiment | None:
+    """The experiment in a file of a store, whose name is its key; None, with a warning, if it is not that."""
+    try:
+        experiment = Experiment(**json.loads(path.read_text()))
+        if experiment.key == path.stem:
+            return experiment
+        raise bad("store", "its content is not that of its name")
+    except (OSError, ValueError, TypeError) as error:
+        logger.warning("%s is not used: %s", path.name, error)
+        return None
 
 
 def json_schema() -> dict[str, Any]:

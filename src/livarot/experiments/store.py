@@ -31,7 +31,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "running")
 SUFFIX = ".parquet"
-_RUN_FILE = re.compile(r"[0-9a-f]{64}\.parquet")
 MARKER = "livarot-store.json"
 OURS = (".", "index.sqlite")  # beginnings of names that may be there before the marker is
 STORE_SCHEMA = 1
@@ -227,21 +225,9 @@ class Store:
         return [experiment for _, experiment in read if experiment is not None]
 
     def _read_specs(self) -> list[tuple[Path, Experiment | None]]:
-        """Each file and what it holds: its name is the key of its content."""
-        from livarot.experiments.spec import Experiment  # and with it pydantic, which workers do not need
+        from livarot.experiments.spec import read_stored  # and with it pydantic, which workers do not need
 
-        found: list[tuple[Path, Experiment | None]] = []
-        for path in sorted((self.path / "specs").glob("*.json")):
-            experiment = None
-            try:
-                experiment = Experiment(**json.loads(path.read_text()))
-                if experiment.key != path.stem:
-                    experiment = None
-                    raise bad("store", "its content is not that of its name")
-            except (OSError, ValueError, TypeError) as error:
-                logger.warning("%s is not used: %s", path.name, error)
-            found.append((path, experiment))
-        return found
+        return [(path, read_stored(path)) for path in sorted((self.path / "specs").glob("*.json"))]
 
     # ---------------------------------------------------------------- reading
     def stored(self) -> dict[str, os.DirEntry[str]]:
