@@ -108,13 +108,13 @@ def test_what_an_environment_tells(mdp):
     assert env.observation_space == gymnasium.spaces.Discrete(5)
     assert env.action_space == gymnasium.spaces.Discrete(3)
     _, info = env.reset(seed=0)
-    assert info == {"stage": 0, "h": 0, "episode": 0}
+    assert info == {"stage": 0, "h": 0, "episode_index": 0}
     for h in range(1, 11):
         _, reward, terminated, truncated, info = env.step(0)
-        assert info == {"stage": h, "h": h, "episode": 0}
+        assert info == {"stage": h, "h": h, "episode_index": 0}
         assert type(reward) is float
         assert (terminated, truncated) == (h == 10, False)
-    assert env.reset()[1]["episode"] == 1
+    assert env.reset()[1]["episode_index"] == 1
 
 
 def test_stage_and_state_as_observation(mdp):

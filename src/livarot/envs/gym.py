@@ -107,7 +107,7 @@ class MNLEnv(gymnasium.Env[int, int]):
     >>> import livarot
     >>> env = MNLEnv(livarot.envs.river_swim(4, 12))
     >>> env.reset(seed=0)
-    (0, {'stage': 0, 'h': 0, 'episode': 0})
+    (0, {'stage': 0, 'h': 0, 'episode_index': 0})
     >>> state, reward, terminated, truncated, info = env.step(1)
     >>> terminated, truncated, info["stage"]
     (False, False, 1)
@@ -172,7 +172,7 @@ class MNLEnv(gymnasium.Env[int, int]):
 
     def _info(self) -> dict[str, Any]:
         stage = self.stage
-        return {"stage": stage, "h": stage, "episode": int(self._lanes.episodes[0])}
+        return {"stage": stage, "h": stage, "episode_index": int(self._lanes.episodes[0])}
 
 
 class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
@@ -283,7 +283,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         for name, numbers in (
             ("stage", self._lanes.stages),
             ("h", self._lanes.stages),
-            ("episode", self._lanes.episodes),
+            ("episode_index", self._lanes.episodes),
         ):
             infos |= {name: np.where(mask, numbers, 0), f"_{name}": mask.copy()}
         return infos
