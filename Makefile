@@ -1,4 +1,4 @@
-# Needs python3 (3.11 or later), pip and make; everything else comes from requirements.lock.
+# Needs python3 (3.11 or later), pip and make; everything else comes from requirements-dev.lock.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -22,13 +22,16 @@ help:
 	@echo "make test-all   the same and the slow and statistical tests"
 	@echo "make lint       ruff and mypy          make format     ruff's formatter and safe fixes"
 	@echo "make reproduce  the paper's experiment make bench      the benchmarks"
-	@echo "make lock       requirements.lock anew make clean      remove all that can be made again"
+	@echo "make lock       both locks anew        make clean      remove all that can be made again"
 
 setup: $(STAMP) $(WARM)
 
-$(STAMP): requirements.lock pyproject.toml
+# Wheels only: no code of a package runs while it is installed.  The lock is complete, so pip resolves nothing; it would
+# miss gym, which icu-sepsis asks for and nobody here imports.
+$(STAMP): requirements-dev.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
+		-r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -59,13 +62,15 @@ reproduce: setup
 bench: setup
 	$(BIN)/python -m benchmarks.core
 
-# Hashes for every platform and Python the package supports, and no host or path in the file.
+# Hashes for every platform and Python the package supports, wheels only, and no host or path in the files.
+COMPILE := pip compile pyproject.toml --universal --generate-hashes --only-binary :all: --emit-build-options \
+	--no-emit-index-url --no-header --upgrade --quiet
 lock:
 	set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	$(PYTHON) -m venv "$$folder"; \
-	"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check uv; \
-	"$$folder/bin/uv" pip compile pyproject.toml --extra dev --universal --generate-hashes \
-		--no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+	"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: uv; \
+	"$$folder/bin/uv" $(COMPILE) --extra dev -o requirements-dev.lock; \
+	"$$folder/bin/uv" $(COMPILE) --constraints requirements-dev.lock -o requirements.lock
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

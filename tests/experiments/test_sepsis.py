@@ -12,7 +12,7 @@ from livarot.cli import sepsis as cli
 from livarot.experiments.sepsis import Curve, SepsisStudy, replan_times, sepsis_study
 from livarot.report import sepsis as report
 
-installed = pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="needs livarot[sepsis]")
+installed = pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="needs the package icu-sepsis")
 
 
 @pytest.fixture(scope="module")

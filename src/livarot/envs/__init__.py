@@ -50,7 +50,7 @@ registry.register("random", random_mdp, "random MNL MDP with chosen S, A, U, d, 
 registry.register("mnl-bandit", mnl_bandit, "multinomial logit bandit: one decision, outcomes of known value")
 registry.register("kl-robust", kl_robust, "KL-robust MDP, constant eta or a KL ball, V exactly in the span of psi")
 registry.register("machine-maintenance", machine_maintenance, "synthetic example: wear, breakdowns and service")
-registry.register("icu-sepsis", icu_sepsis, "ICU-Sepsis patients who respond differently; needs livarot[sepsis]")
+registry.register("icu-sepsis", icu_sepsis, "ICU-Sepsis patients who respond differently; needs the package icu-sepsis")
 
 LARGE = frozenset({"icu-sepsis"})  # too large for what tries everything, and its data come with an extra
 make = registry.make

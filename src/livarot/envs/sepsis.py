@@ -57,7 +57,7 @@ class SepsisData(NamedTuple):
 
 
 def load_sepsis() -> SepsisData:
-    """Read the data files of ``icu-sepsis`` without importing it (its import wants the unmaintained ``gym``)."""
+    """Read the data files of ``icu-sepsis`` without importing it, so that what it requires need not be there."""
     spec = find_spec("icu_sepsis")
     folder = Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
     file = folder / "envs" / "assets" / "dynamics.npz" if folder else None
@@ -65,7 +65,7 @@ def load_sepsis() -> SepsisData:
         raise bad(
             "icu-sepsis",
             "the package is not installed, or holds no dynamics.npz",
-            cure='pip install "livarot[sepsis]"',
+            cure="pip install --no-deps icu-sepsis",
         )
     with np.load(file, allow_pickle=False) as found:
         missing = [name for name in ("tx_mat", "d_0", "sofa_scores") if name not in found.files]
@@ -74,7 +74,7 @@ def load_sepsis() -> SepsisData:
             raise bad(
                 "icu-sepsis",
                 f"dynamics.npz has no {missing[0]}" if missing else f"tx_mat is not {shape}",
-                cure='pip install "icu-sepsis==2.0.1"',
+                cure="pip install --no-deps icu-sepsis==2.0.1",
             )
         dense = found["tx_mat"]
         start, sofa = found["d_0"].astype(np.float64), found["sofa_scores"].astype(np.float64)

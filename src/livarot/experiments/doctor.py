@@ -24,7 +24,7 @@ OPTIONAL = {
     "distributed": ("clusters (--backend dask)", "pip install 'livarot[cluster]'"),
     "ray": ("clusters through Ray (--backend ray)", "pip install ray"),
     "streamlit": ("the live board", "pip install 'livarot[board]'"),
-    "icu-sepsis": ("the sepsis environment", "pip install 'livarot[sepsis]'"),
+    "icu-sepsis": ("the sepsis environment", "pip install --no-deps icu-sepsis"),
     "plotly": ("interactive reports", "pip install plotly"),
     "matplotlib": ("figures for papers", "pip install matplotlib"),
 }
