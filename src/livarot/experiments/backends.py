@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ from livarot.experiments.tasks import Task
 from livarot.experiments.worker import Outcome, begin_worker, execute, limit_threads
 
 BACKENDS = ("loky", "dask", "ray", "sequential")
+LIBRARIES = {  # of backends that need one: module, name, cure
+    "dask": ("distributed", "Dask", "pip install 'livarot[cluster]'"),
+    "ray": ("ray", "Ray", "pip install ray, or use --backend dask"),
+}
 
 
 class WorkersDied(Exception):
@@ -49,11 +54,15 @@ class Engine:
 
 
 def check_backend(backend: str, address: str | None) -> None:
-    """Is there such a backend, and does it take an address?"""
+    """Is there such a backend, is its library installed, and does it take an address?"""
     if backend not in BACKENDS:
         raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}")
     if address is not None and backend != "dask":
         raise bad("address", f"the backend {backend!r} takes none", cure="use --backend dask")
+    if backend in LIBRARIES:
+        module, name, cure = LIBRARIES[backend]
+        if find_spec(module) is None:
+            raise bad("backend", f"{name} is not installed", cure=cure)
 
 
 def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
@@ -117,10 +126,8 @@ class Dask(Engine):
     """A Dask cluster: the one at an address, or one of this machine's processes."""
 
     def __init__(self, workers: int, address: str | None) -> None:
-        try:
-            import distributed
-        except ImportError as error:
-            raise bad("backend", "Dask is not installed", cure="pip install 'livarot[cluster]'") from error
+        import distributed
+
         library: Any = distributed  # no types of its own
         self._cluster: Any = None
         self._client: Any = None
@@ -176,11 +183,9 @@ class Ray(Engine):
 
     def __init__(self, workers: int) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-        try:
-            import ray  # type: ignore[import-not-found, unused-ignore]
-            from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
-        except ImportError as error:
-            raise bad("backend", "Ray is not installed", cure="pip install ray, or use --backend dask") from error
+        import ray  # type: ignore[import-not-found, unused-ignore]
+        from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
+
         register_ray()
         self._ray: Any = ray
         local = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": workers, "include_dashboard": False}
