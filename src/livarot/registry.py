@@ -16,9 +16,12 @@ livarot.errors.LivarotError: shape: no 'squre'; did you mean 'square'? Registere
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
+import os
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +29,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from livarot.errors import bad
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "import_modules"]
 
 T = TypeVar("T")
 
@@ -117,3 +120,20 @@ class Registry(Generic[T]):
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         tail = label if close else label[0].lower() + label[1:]
         raise bad(self.noun, problem, cure=f"{hint}{tail}: {', '.join(known) or 'nothing'}")
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules that register, from the current folder first; what cannot be imported is refused in one line."""
+    if names and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # in the workers too: they inherit it
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise bad("import", f"{name!r} needs a module that is not there: {error.name!r}") from error
+            cure = "write its name without .py" if name.endswith(".py") else "it must be in this folder or installed"
+            raise bad("import", f"there is no module {name!r}", cure=cure) from error
+        except (Exception, SystemExit) as error:  # whatever that module does
+            said = str(error) or "no message"
+            raise bad("import", f"{name!r} cannot be imported ({type(error).__name__}: {said[:200]})") from error

@@ -360,6 +360,7 @@ from livarot.agents.controls import Uniform
 @dataclass(frozen=True)
 class Own(Uniform):
     name: ClassVar[str] = "own-agent"
+    weight: float = 1.0
 
 agents.registry.register("own-agent", Own, "one's own")
 """
@@ -401,7 +402,45 @@ def test_every_command_can_import_agents_of_one_s_own(own_module, spec, tmp_path
         assert result.exit_code == 0, result.output
         refused(call(*words, "--import", "no_such_module"), "there is no module")
     forget()
+    assert call("merge", tmp_path / "other", store).exit_code == 0  # it copies, whatever the names mean
     assert "8 of 9 runs stored" in call("status", store, "--import", name).output
+
+
+def test_commands_without_a_store_import_too(own_module):
+    from livarot.cli.app import app as whole
+
+    name, forget = own_module
+    for words in (
+        ["list", "agents"],
+        ["schema"],
+        ["theory", "park-two-state", "--agent", "own-agent", "--episodes", "20", "--json"],
+        ["tune", "park-two-state", "own-agent", "--grid", "weight=1,2", "--episodes", "2", "--seeds", "2"],
+    ):
+        forget()
+        blind = runner.invoke(whole, words)
+        assert "own-agent" not in blind.stdout
+        forget()
+        refused(runner.invoke(whole, [*words, "--import", "no_such_module"]), "there is no module")
+        seen = runner.invoke(whole, [*words, "--import", name])
+        assert seen.exit_code == 0 and "own-agent" in seen.output, seen.output
+
+
+def test_every_command_that_knows_names_can_import():
+    """A new command either takes --import or stands here, since it builds nothing by name."""
+    from livarot.cli.app import app as whole
+
+    without = {"doctor", "fit", "merge", "plan", "reproduce", "sepsis", "variance", "version"}
+    for command in typer.main.get_command(whole).commands.values():
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert ("--import" in options) != (command.name in without), command.name
+
+
+@pytest.mark.parametrize(("backend", "module"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_backend_that_is_not_installed_leaves_no_store(spec, tmp_path, monkeypatch, backend, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    store = tmp_path / "results" / "store"
+    refused(call("run", spec, "--store", store, "--backend", backend), "is not installed")
+    assert not store.parent.exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from livarot.cli.sweep import Imports, import_modules
+
 REFUSED, INTERRUPTED = 2, 130
 RESULTS = Path("results/reproduce")
 
@@ -69,11 +71,13 @@ def reproduce(
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    imports: Imports = None,
 ) -> None:
     """The registered agents, or the environments with S, A, U, d, H, B, V*, kappa* and sigma_bar."""
     with one_line_errors():
         from livarot.cli.listing import command
 
+        import_modules(imports)
         command(kind.value, as_json=as_json)
 
 
@@ -89,11 +93,13 @@ def theory(
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    imports: Imports = None,
 ) -> None:
     """Constants, regret bound term by term and lower bound of a problem; with --run, whether they are kept."""
     with one_line_errors():
         from livarot.cli.theory import command
 
+        import_modules(imports)
         command(
             env=env,
             agent=agent,
@@ -148,11 +154,13 @@ def tune(
     budget: Annotated[int, typer.Option(help="Points at most.")] = 12,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     workers: Annotated[int, typer.Option(help="Threads.")] = 1,
+    imports: Imports = None,
 ) -> None:
     """Try a grid of an agent's settings on seeds that no evaluation uses."""
     with one_line_errors():
         from livarot.cli.tune import command
 
+        import_modules(imports)
         command(
             env=env,
             agent=agent,

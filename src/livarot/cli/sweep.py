@@ -7,7 +7,6 @@ Exit codes of ``run``: 0 all runs are stored, 1 some are not, 2 refused, 128 + n
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import signal
 import sys
@@ -113,24 +112,11 @@ def run(
 
 
 def import_modules(names: Sequence[str] | None) -> None:
-    """Import what ``--import`` names, from the current folder first; what cannot be imported is refused in one line."""
-    import importlib
+    """Import what ``--import`` names."""
+    if names:
+        from livarot import registry
 
-    from livarot.errors import bad
-
-    if names and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # in the workers too: they inherit it
-    for name in names or []:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise bad("import", f"{name!r} needs a module that is not there: {error.name!r}") from error
-            cure = "write its name without .py" if name.endswith(".py") else "it must be in this folder or installed"
-            raise bad("import", f"there is no module {name!r}", cure=cure) from error
-        except (Exception, SystemExit) as error:  # whatever that module does
-            said = str(error) or "no message"
-            raise bad("import", f"{name!r} cannot be imported ({type(error).__name__}: {said[:200]})") from error
+        registry.import_modules(names)
 
 
 @contextmanager
@@ -421,7 +407,7 @@ def gc(
         typer.echo(f"{counted(found.files, 'file')}, {counted(found.bytes, 'byte')} {verb}")
 
 
-def schema() -> None:
+def schema(imports: Imports = None) -> None:
     """JSON Schema of an experiment file, for editors."""
     from livarot.cli.app import one_line_errors
 
@@ -430,4 +416,5 @@ def schema() -> None:
 
         from livarot.experiments.spec import json_schema
 
+        import_modules(imports)
         typer.echo(json.dumps(json_schema(), indent=1))
