@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from livarot.board import arguments
+from livarot.board import known_hosts, settings
 from livarot.board.app import heading, in_legend
 from livarot.errors import LivarotError
 from livarot.experiments.spec import Experiment
@@ -29,10 +29,10 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(store, folder):
-    """The board of a store; its address."""
+def served(store, folder, *words):
+    """The board of a store; its port."""
     port = free_port()
-    process = started(["-m", "livarot.board", str(store), str(port)], port, folder)
+    process = started(["-m", "livarot.board", str(store), str(port), *words], port, folder)
     try:
         yield port
     finally:
@@ -179,10 +179,79 @@ def test_the_server_ends_with_the_command_and_imports_nothing_from_here(tmp_path
 
 
 def test_the_server_is_told_to_stay_on_this_machine():
-    line = arguments("store", 8600)
-    assert "--server.address=127.0.0.1" in line and "--browser.gatherUsageStats=false" in line
+    told = settings(8600)
+    assert told["server.address"] == "127.0.0.1" and told["browser.gatherUsageStats"] is False
     with pytest.raises(LivarotError, match="port"):
-        arguments("store", 80)
+        settings(80)
+
+
+def first_line(port, path, **headers):
+    """The answer's first line to a request with these headers and no others."""
+    lines = [f"GET {path} HTTP/1.1", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return connection.makefile("rb").readline().decode().strip()
+
+
+def page(port, **headers):
+    return first_line(port, "/", **headers, Connection="close").split()[1]
+
+
+def websocket(port, **headers):
+    key = {"Sec_WebSocket_Version": "13", "Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    return first_line(port, "/_stcore/stream", **headers, Connection="Upgrade", Upgrade="websocket", **key).split()[1]
+
+
+def test_a_foreign_host_or_origin_gets_nothing(tmp_path):
+    """DNS rebinding: a name of somebody else's that points to 127.0.0.1 is of one origin with the board."""
+    store = filled_store(tmp_path / "store", n_seeds=1)
+    with served(store, tmp_path, "--host=Board.example.org") as port:
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "board.example.org"):
+            assert page(port, Host=host) == "200"
+            assert websocket(port, Host=host, Origin=f"http://{host}") == "101"
+        for host in (f"evil.example:{port}", "evil.example", f"localhost:{port + 1}", "localhost", "", f"127.1:{port}"):
+            assert page(port, Host=host) == "403", host
+            assert websocket(port, Host=host, Origin=f"http://{host}") == "403", host
+            assert websocket(port, Host=host) == "403", host
+        assert page(port) in ("400", "403")
+        for path in ("/_stcore/health", "/_stcore/host-config", "/static/index.html", "/media/x"):
+            assert first_line(port, path, Host=f"evil.example:{port}", Connection="close").split()[1] == "403"
+        ours = f"127.0.0.1:{port}"
+        for origin in ("http://evil.example", "http://localhost:3000", "null", f"http://evil.example:{port}"):
+            assert websocket(port, Host=ours, Origin=origin) == "403", origin
+            assert page(port, Host=ours, Origin=origin) == "403", origin
+
+
+@pytest.mark.parametrize("name", ["http://x", "x/y", "x y", "", "x:y", "user@x", "*"])
+def test_a_host_that_is_none_is_refused(name):
+    with pytest.raises(LivarotError, match=r"^host: .* is not a host"):
+        known_hosts(8501, [name])
+
+
+def test_a_bad_host_ends_the_command_in_one_line(tmp_path):
+    store = filled_store(tmp_path / "store", n_seeds=1)
+    words = [sys.executable, "-m", "livarot", "board", str(store), "--port", str(free_port()), "--host", "http://x"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert [line for line in done.stderr.splitlines() if "is not a host" in line] == done.stderr.splitlines()[1:]
+
+
+def test_the_server_imports_modules_of_one_s_own(tmp_path):
+    store = filled_store(tmp_path / "store", n_seeds=1)
+    (tmp_path / "own_board_module.py").write_text(
+        "import os, pathlib\nfrom livarot import agents\n"
+        "agents.registry.register('own-agent', agents.Uniform, 'own')\npathlib.Path(f'by-{os.getpid()}').touch()"
+    )
+    for name in ("click", "tornado"):
+        (tmp_path / f"{name}.py").write_text("open('executed', 'w').close()")
+    port = free_port()
+    words = ["-m", "livarot", "board", str(store), "--port", str(port), "--import", "own_board_module"]
+    process = started(words, port, tmp_path)
+    process.terminate()
+    process.wait(20)
+    imported_by = {path.name for path in tmp_path.glob("by-*")}
+    assert f"by-{process.pid}" in imported_by and len(imported_by) == 2  # the command, and the server
+    assert not (tmp_path / "executed").exists()
 
 
 @pytest.mark.browser

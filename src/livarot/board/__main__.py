@@ -1,16 +1,23 @@
-"""``python -P -m livarot.board STORE PORT [PARENT]``: serve the board, at most as long as the process PARENT lives.
+"""``python -P -m livarot.board STORE PORT [PARENT] [--host NAME].. [--import MODULE]..``: serve the board.
 
-Without ``-P`` Python would look in the current folder first for whatever streamlit imports.
+At most as long as the process PARENT lives.  Without ``-P`` Python would look in the current folder first for whatever
+streamlit imports.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from livarot.board import arguments
+from livarot.board import KnownHosts, known_hosts, settings
+from livarot.errors import LivarotError, bad
+from livarot.registry import import_modules
 
 BEAT = 0.5  # seconds
 
@@ -22,10 +29,35 @@ def end_with(parent: int) -> None:
     os._exit(3)  # a board only reads: nothing is lost
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 3:
-        threading.Thread(target=end_with, args=(int(sys.argv[3]),), daemon=True).start()
-    line = arguments(sys.argv[1], int(sys.argv[2]))
-    from streamlit.web.cli import main
+def serve(store: str, port: int, hosts: Sequence[str], imports: Sequence[str]) -> None:
+    """Until a signal ends it."""
+    import streamlit
 
-    main(line, prog_name="streamlit")
+    app: Any = getattr(streamlit, "App", None)
+    if not hasattr(app, "run"):
+        raise bad("board", f"streamlit {streamlit.__version__} is too old", cure="pip install 'livarot[board]'")
+    from starlette.middleware import Middleware  # what streamlit is made of
+
+    guard = Middleware(KnownHosts, hosts=known_hosts(port, hosts))
+    before = list(sys.path)
+    import_modules(imports)
+    sys.path[:] = [*before, *(folder for folder in sys.path if folder not in before)]  # what is installed comes first
+    sys.argv[1:] = [str(Path(store).absolute())]  # for the page
+    app(Path(__file__).with_name("app.py"), middleware=[guard]).run(config=settings(port))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="livarot.board")
+    parser.add_argument("store")
+    parser.add_argument("port", type=int)
+    parser.add_argument("parent", type=int, nargs="?")
+    parser.add_argument("--host", action="append", default=[])
+    parser.add_argument("--import", dest="imports", action="append", default=[])
+    given = parser.parse_args()
+    if given.parent is not None:
+        threading.Thread(target=end_with, args=(given.parent,), daemon=True).start()
+    try:
+        serve(given.store, given.port, given.host, given.imports)
+    except LivarotError as error:
+        sys.stderr.write(f"livarot: {error}\n")
+        sys.exit(2)

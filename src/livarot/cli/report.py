@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -20,7 +20,7 @@ import typer
 
 from livarot.cli.sweep import Imports, import_modules
 
-PORT = 8501
+PORT, REFUSED = 8501, 2
 PATIENCE = 5.0  # seconds that the server has to end by itself
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -47,12 +47,18 @@ def report(
 def board(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     port: Annotated[int, typer.Option(help="Port on this machine.")] = PORT,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:PORT]", help="Another name that browsers may use for it (a proxy's); repeat."),
+    ] = None,
+    imports: Imports = None,
 ) -> None:
     """Watch a sweep fill a store and compare its runs, in a browser on this machine; it only reads."""
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        board_command(store, port)
+        import_modules(imports)  # refused here, in one line; the server imports them itself
+        board_command(store, port, host or [], imports or [])
 
 
 @contextlib.contextmanager
@@ -79,7 +85,7 @@ def command(store: Path, out: Path | None = None) -> None:
     typer.echo(f"{len(written)} files in {folder}; open {written[0]}")
 
 
-def board_command(store: Path, port: int) -> None:
+def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Sequence[str] = ()) -> None:
     """Serve the live board of a store until Ctrl-C or another signal to end, which the server gets too."""
     from livarot.errors import bad
     from livarot.experiments.store import Store
@@ -92,10 +98,13 @@ def board_command(store: Path, port: int) -> None:
     typer.echo(f"the board of {store}: http://127.0.0.1:{port} (Ctrl-C ends it)", err=True)
     # -P: the server must not import Python files of the current folder
     line = [sys.executable, "-P", "-m", "livarot.board", str(store.absolute()), str(port), str(os.getpid())]
+    line += [f"--host={name}" for name in hosts] + [f"--import={name}" for name in imports]
     with Server() as server:
         code = server.run(line)
     if server.signal is not None:
         raise typer.Exit(128 + server.signal)
+    if code == REFUSED:  # the server has said why
+        raise typer.Exit(REFUSED)
     if code:
         raise bad("board", f"the server ended with {code}", cure=f"is port {port} in use? Choose another: --port")
 
