@@ -130,7 +130,7 @@ def _extras() -> list[Check]:
         try:
             found.append(Check(name, None, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:
-            found.append(Check(name, None, f"not installed: no {purpose}", cure))
+            found.append(Check(name, None, f"not installed; it is for {purpose}", cure))
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     missing = "" if browser else "apt-get install chromium"
     found.append(Check("chromium", None, "there" if browser else "not installed: reports are not tested", missing))
