@@ -130,6 +130,8 @@ def test_stage_and_state_as_observation(mdp):
     assert env.spec.additional_wrappers[-1].name == "StageObservation"
     with pytest.raises(livarot.LivarotError, match="does not know its stage"):
         StageObservation(gymnasium.make("FrozenLake-v1"))
+    with pytest.raises(livarot.LivarotError, match="does not know its stage"):
+        StageObservation(mdp)
 
 
 class TestRendering:
@@ -321,6 +323,30 @@ class TestBadInput:
             gymnasium.make("livarot/RiverSwim-v0", n_state=4)
         with pytest.raises(livarot.LivarotError, match="render_mode"):
             MNLEnv(mdp, render_mode="hologram")
+
+    @pytest.mark.parametrize("seed", [-1, 1.5, True, "a", b"x", {}, 1j, [[1], 2], np.array(1.0), float("nan")])
+    def test_seeds(self, mdp, seed):
+        for env in (MNLEnv(mdp), MNLVectorEnv(mdp, 2)):
+            env.reset(seed=4)
+            before = env.np_random.bit_generator.state
+            with pytest.raises(livarot.LivarotError, match=r"^seed: "):
+                env.reset(seed=seed)
+            assert env.np_random.bit_generator.state == before
+
+    def test_seeds_of_numpy_are_seeds(self, mdp):
+        assert MNLEnv(mdp).reset(seed=np.int64(7)) == MNLEnv(mdp).reset(seed=7)
+        one, two, three = (MNLVectorEnv(mdp, 2).reset(seed=seed)[0] for seed in (np.int64(7), 7, np.array([7, 8])))
+        assert one.tolist() == two.tolist() == three.tolist()
+
+    @pytest.mark.parametrize("options", [1, "episode", [1], np.arange(2), {"episode": 2**63}, {"episode": 2**70}])
+    def test_options_change_nothing(self, mdp, options):
+        for env in (MNLEnv(mdp), MNLVectorEnv(mdp, 2)):
+            env.reset(seed=4)
+            following = env.reset()[0]
+            env.reset(seed=4)
+            with pytest.raises(livarot.LivarotError, match=r"^(options|episode): "):
+                env.reset(seed=9, options=options)
+            assert np.array_equal(env.reset()[0], following)
 
     @pytest.mark.parametrize("episode", [-1, 1.5, True, "last"])
     def test_episodes(self, mdp, episode):

@@ -12,7 +12,7 @@ episode t.  The same seed and the same actions give the same episode in all thre
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -32,6 +32,7 @@ from livarot.simulation.rollout import draw_row, draw_start
 from livarot.simulation.streams import environment_uniforms
 
 RENDER_MODES = ("ansi", "rgb_array")
+LAST = 2**62  # the largest number of an episode: there is room to go on from it
 BLOCK = 16  # episodes whose random numbers are drawn together: seeding a stream costs as much as an episode
 
 
@@ -133,10 +134,11 @@ class MNLEnv(gymnasium.Env[int, int]):
         return int(self._lanes.stages[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        seed, episode = check_seed(seed), check_episode(options)
         super().reset(seed=seed)
         if seed is None and self._lanes.episodes[0] < 0:
             seed = self._own_seed()
-        self._lanes.begin(0, seed, check_episode(options))
+        self._lanes.begin(0, seed, episode)
         self._trail, self._actions, self._return = [int(self._lanes.states[0])], [], 0.0
         return self._trail[0], self._info()
 
@@ -215,8 +217,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.int64], dict[str, Any]]:
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        seeds = self._check_seeds(seed)
+        seeds, episode = self._check_seeds(seed), check_episode(options)
         mask = np.ones(self.num_envs, dtype=np.bool_)
         if options and "reset_mask" in options:
             mask = np.asarray(options["reset_mask"])
@@ -224,7 +225,10 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
                 raise bad(
                     "reset_mask", "does not say which to reset", cure=f"give {self.num_envs} bools, not all False"
                 )
-        episode = check_episode(options)
+        super().reset(seed=seeds[0] if isinstance(seed, int | np.integer) else None)
+        for lane in np.flatnonzero(self._lanes.episodes < 0):
+            if seeds[lane] is None:
+                seeds[lane] = int(self.np_random.integers(2**63))
         for lane in np.flatnonzero(mask):
             self._begin(int(lane), seeds[lane], episode)
         return self._lanes.states.copy(), self._infos(mask)
@@ -288,22 +292,14 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
             infos |= {name: np.where(mask, numbers, 0), f"_{name}": mask.copy()}
         return infos
 
-    def _check_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        seeds: list[int | None]
-        if seed is None or isinstance(seed, int):
-            seeds = [None if seed is None else seed + lane for lane in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-            if len(seeds) != self.num_envs:
-                raise bad("seed", f"{len(seeds)} seeds for {self.num_envs} environments", cure="give one each")
-            for one in seeds:
-                if one is not None:
-                    require_positive_int("seed", one, minimum=0)
-        unborn = self._lanes.episodes < 0
-        return [
-            int(self.np_random.integers(2**63)) if one is None and unborn[lane] else one
-            for lane, one in enumerate(seeds)
-        ]
+    def _check_seeds(self, seed: Any) -> list[int | None]:
+        several = isinstance(seed, np.ndarray) and seed.ndim > 0
+        if not several and (isinstance(seed, str | bytes) or not isinstance(seed, Sequence)):
+            first = check_seed(seed)
+            return [None if first is None else first + lane for lane in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise bad("seed", f"{len(seed)} seeds for {self.num_envs} environments", cure="give one each")
+        return [check_seed(one) for one in seed]
 
     def _check_actions(self, actions: Any) -> IntArray:
         chosen = np.asarray(actions)
@@ -320,11 +316,11 @@ class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int]
     """Observations (stage, state), for learners that want a Markov chain: the best action depends on the stage."""
 
     def __init__(self, env: gymnasium.Env[int, int]) -> None:
-        RecordConstructorArgs.__init__(self)
-        gymnasium.ObservationWrapper.__init__(self, env)
-        base = env.unwrapped
+        base = getattr(env, "unwrapped", env)
         if not isinstance(base, MNLEnv):
             raise bad("env", f"{base} does not know its stage", cure="wrap an environment of livarot")
+        RecordConstructorArgs.__init__(self)
+        gymnasium.ObservationWrapper.__init__(self, env)
         problem = base.mdp.problem
         self._base = base
         self.observation_space = gymnasium.spaces.MultiDiscrete([problem.horizon + 1, problem.n_states])
@@ -334,13 +330,22 @@ class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int]
 
 
 def check_render_mode(render_mode: str | None) -> str | None:
-    if render_mode is not None and render_mode not in RENDER_MODES:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in RENDER_MODES):
         raise bad("render_mode", f"{render_mode!r} is unknown", cure=f"choose None or one of {', '.join(RENDER_MODES)}")
     return render_mode
 
 
 def check_episode(options: dict[str, Any] | None) -> int | None:
     """``options["episode"]``, the episode to go to."""
+    if options is not None and not isinstance(options, Mapping):
+        raise bad("options", f"{type(options).__name__} is not a dict", cure='give {"episode": 3}, for example')
     if not options or options.get("episode") is None:
         return None
-    return require_positive_int("episode", options["episode"], minimum=0)
+    episode = require_positive_int("episode", options["episode"], minimum=0)
+    if episode > LAST:
+        raise bad("episode", f"{episode} is too large", cure=f"give 0..{LAST}")
+    return episode
+
+
+def check_seed(seed: Any) -> int | None:
+    return None if seed is None else require_positive_int("seed", seed, minimum=0)

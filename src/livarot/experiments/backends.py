@@ -137,7 +137,12 @@ class Dask(Engine):
                 with _ignoring_interrupts():  # Ctrl-C is for the driver, which then asks its workers to stop
                     self._cluster = library.LocalCluster(n_workers=workers, **options)
             self._client = library.Client(self._cluster or address, timeout=10)
-        except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: TLS asked for and not configured
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            RuntimeError,
+        ) as error:  # the last two: TLS asked for and not configured
             raise bad("address", f"no Dask scheduler at {address!r} ({_said(error)})") from error
         self.workers = max(1, sum(self._client.nthreads().values()))
 
