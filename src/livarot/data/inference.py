@@ -91,11 +91,15 @@ def finite_sample_set(choices: Choices, found: Maximum, level: float) -> Ellipso
         raise bad("kind", problem, cure="drop the columns that cancel") from error
     far = reach(choices, found.theta, low)
     push = float(np.linalg.norm(solve_triangular(low, found.gradient, lower=True)))
-    if push * far.average >= 1.0:
+    if not push * far.average < 1.0:  # NaN too
         raise bad("kind", "the estimate is too far from the maximum of the likelihood", cure="fit with a smaller reg")
     values = np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64)
     bound = math.log(1.0 / (1.0 - level)) + math.log(len(SCALES))
     bound += min(_evidence_cost(values, float(found.theta @ found.theta), far.farthest, s) for s in SCALES)
+    if not math.isfinite(bound):
+        raise bad(
+            "kind", "the Hessian is too far from what floating-point numbers can hold", cure="rescale the columns"
+        )
     return Ellipsoid(found.theta, hessian, likelihood_radius(bound, far.average, push) if d else 0.0)
 
 
