@@ -168,6 +168,7 @@ def test_labels_survive_a_file(tmp_path):
         ({"seeds": lambda x: -x}, {}, "tensor 'seeds' has -"),
         ({}, {"horizon": 6}, "another horizon"),
         ({}, {"facts": {"problem": {}}}, "is missing"),
+        ({}, {"facts": []}, "its header has facts"),
     ],
 )
 def test_what_is_wrong_with_a_result_is_said(tmp_path, tensors, header, said):

@@ -2,6 +2,11 @@
 
 Wald set (asymptotic; certain): ``(theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)``.
 
+With a ridge, (H + reg I)^-1 is the covariance of the Gaussian posterior of a prior N(0, I/reg) (Laplace), and standard
+errors and Wald sets are Bayesian: they hold theta with the stated probability if theta was drawn from that prior, not
+for every theta.  The estimate is shifted towards 0 by about reg (H + reg I)^-1 theta, which no standard error contains
+(:func:`overruled`).
+
 Finite-sample set (derived here; every step certain).  L is minus the log-likelihood, theta* the truth; the data may
 have been collected adaptively (each choice drawn from the model given the past), and n may be any stopping time.
 
@@ -36,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.ragged import FloatArray
+from livarot.core.ragged import BoolArray, FloatArray
 from livarot.data.choices import Choices
 from livarot.data.likelihood import derivatives, reach
 from livarot.data.newton import Maximum
@@ -71,6 +76,19 @@ def covariance(choices: Choices, found: Maximum, reg: float, kind: str) -> Float
         return bread
     middle = derivatives(choices, found.theta, counted=True).hessian
     return np.asarray(bread @ middle @ bread)
+
+
+def overruled(found: Maximum, reg: float) -> BoolArray:
+    """Which coefficients a ridge decides more than the data do, (d,).
+
+    Those it shifts by more than their standard error, |reg (H + reg I)^-1 theta_hat|_j > se_j, and those whose prior
+    has more than half of the weight, reg ((H + reg I)^-1)_jj > 1/2: there theta_hat is near 0 and hides the shift.
+    """
+    if reg == 0.0:
+        return np.zeros(len(found.theta), dtype=np.bool_)
+    posterior = inverse(found.hessian + reg * np.eye(len(found.theta)))
+    variance = np.diag(posterior)
+    return np.asarray((np.abs(reg * posterior @ found.theta) > np.sqrt(variance)) | (reg * variance > 0.5))
 
 
 def wald_set(theta: FloatArray, cov: FloatArray, level: float) -> Ellipsoid:

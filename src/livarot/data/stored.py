@@ -167,7 +167,7 @@ def _fitted(fit: MNLTransition, choices: Choices, maxima: list[Maximum], covaria
     fit.states_ = labels.states if labels else Labels([])
     fit.actions_ = labels.actions if labels else Labels([])
     fit.stages_ = labels.stages if labels else None
-    fit.classes_ = np.asarray(fit.states_.decode(np.arange(len(fit.states_))))
+    fit.classes_ = fit.states_.array()
     return fit
 
 
@@ -178,10 +178,9 @@ def _check(choices: Choices, tensors: dict[str, NDArray[Any]], fit: MNLTransitio
         raise Misfit("its choice sets are not a partition of the rows")
     if len(choices.columns) != tensors["theta"].shape[1] or len(set(choices.columns)) < len(choices.columns):
         raise Misfit("its columns are not named, each by its own name")
-    if len(choices.log_row) and not np.array_equal(
-        np.bincount(choices.log_row, minlength=choices.n_rows), choices.count
-    ):
-        raise Misfit("its counts are not those of its log")
+    chosen = np.bincount(choices.log_row, minlength=choices.n_rows)
+    if len(choices.log_row) and choices.count[chosen == 0].any():
+        raise Misfit("it counts rows that its log never chose")
     sizes = {"state": labels and labels.states, "action": labels and labels.actions, "stage": labels and labels.stages}
     sizes["next_state"] = sizes["state"]
     for name, known in sizes.items():

@@ -83,6 +83,18 @@ class Labels(Sequence[Any]):
         names[:] = self._values
         return np.asarray(names[np.asarray(codes, dtype=np.int64)])
 
+    def array(self) -> NDArray[Any]:
+        """All labels, as numbers or truth values where all of them are; as objects otherwise.
+
+        >>> Labels([2, 1]).array(), Labels(["b", "a"]).array()
+        (array([1, 2]), array(['a', 'b'], dtype=object))
+        """
+        kinds = {type(label) for label in self._values}
+        if len(kinds) == 1 and kinds <= {bool, int, float}:
+            with contextlib.suppress(OverflowError):  # an integer beyond 64 bits
+                return np.array(self._values, dtype=kinds.pop())
+        return self.decode(np.arange(len(self)))
+
     def encode(self, values: Any, argument: str = "labels", cure: str | None = None) -> IntArray:
         """The numbers of labels, refused where one is not known."""
         codes, found = factorise(values, argument)

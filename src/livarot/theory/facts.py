@@ -28,7 +28,7 @@ from livarot.theory.variance import sigma_bar_star
 NOT_OF_THE_SETS = ("failure_level", "beta_scale", "rule", "bonus_constant", "n_explore", "exploration", "n_episodes")
 OF_THE_BURN_IN = ("reg_explore", "kappa", "start_at_mle", "warm_start")  # without one they mean nothing
 
-_SIZE, _POSITIVE = Entry(int, 1), Entry(float, 0.0)
+_SIZE, _POSITIVE = Entry(int, 1, 1e8), Entry(float, 0.0)
 PROBLEM = {
     "horizon": _SIZE,
     "n_states": _SIZE,
@@ -38,7 +38,7 @@ PROBLEM = {
     "shared_parameter": Entry(bool),
     "param_bound": _POSITIVE,
     "max_reachable": _SIZE,
-    "rho": _POSITIVE,
+    "rho": Entry(float, 0.0, 1.0 + 1e-6),  # a feature's norm
     "log_kappa_bound": Entry(float),
     "has_zero_outcomes": Entry(bool),
     "n_models": _SIZE,
@@ -62,15 +62,17 @@ def check_facts(facts: dict[str, Any], horizon: int) -> None:
             raise Misfit(f"its facts have a mean {name} outside of what it is the mean of")
         if values["min"] < 0.0 and name != "log_kappa_star":
             raise Misfit(f"its facts have {name} = {values['min']}")
+    least = max(math.log(4.0) if problem["max_reachable"] > 1 else 0.0, truth["log_kappa_star"]["max"])
+    if problem["log_kappa_bound"] < least - 1e-6:
+        raise Misfit("its facts have a bound on kappa that is below kappa")
+    if truth["theta_norm"]["max"] > problem["param_bound"] * (1.0 + 1e-6):
+        raise Misfit("its facts have a theta outside of the ball")
     for name, value in agent.items():
         if not (value is None or isinstance(value, bool | int | float | str)):
             raise Misfit(f"its facts have a setting {name!r} that is not a plain value")
     for name in ("failure_level", "promised_coverage"):
         if agent.get(name) is not None:
             Entry(float, 0.0, 1.0).check(name, agent[name])
-    for name in ("beta_scale", "n_explore", "n_episodes"):
-        if agent.get(name) is not None:
-            Entry(float, 0.0).check(name, agent[name])
 
 
 def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
