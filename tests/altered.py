@@ -174,7 +174,7 @@ def files():
     }
     for name, agent in AGENTS.items():
         found[f"state {name}"] = (
-            lambda path, agent=agent: livarot.save_state(path, agent, state_of(agent)),
+            lambda path, agent=agent: livarot.save_state(path, agent, state_of(agent), MDP.problem),
             lambda path, agent=agent: livarot.load_state(path, agent, MDP.problem),
             use_state(agent),
         )

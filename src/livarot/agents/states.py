@@ -186,7 +186,14 @@ def _check_kept(problem: Problem, state: Any, kept: Kept) -> None:
         raise Misfit(f"the state of the last switch has {kept.inner.shape[1]} numbers, not as many as the state")
     if (kept.since > kept.episode).any():
         raise Misfit("the last switch is later than the episode")
-    check_state(problem, _unpacked(inner, kept.inner, replicas))
+    for r in range(replicas):  # each of its own time
+        packed = kept.inner[r : r + 1]
+        with np.errstate(invalid="ignore"):
+            then = _unpacked(inner, packed, replicas)
+            whole = np.array_equal(_packed(then, 1), packed, equal_nan=True)
+        if not whole or (_is_own(state) and any((x < 0).any() for x in flat(then).values() if x.dtype.kind != "f")):
+            raise Misfit("the state of the last switch has a count that is not a whole number >= 0")
+        check_state(problem, then)
 
 
 class Rule(NamedTuple):

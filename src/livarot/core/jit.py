@@ -8,6 +8,7 @@ Machine code is kept in numba's cache folder, each file with its SHA-256: what i
 compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads them with pickle:
 nobody but its owner should be able to write there.
 """
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -28,7 +29,7 @@ _MARK = b"livarot sha256 "
 _TAIL = len(_MARK) + 32
 
 
-class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+class _CheckedFiles(IndexDataCacheFile):
     """numba's files, machine code with its SHA-256 behind it (numba itself would read past it)."""
 
     def _save_data(self, name: str, data: Any) -> None:
@@ -45,7 +46,7 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
         return super()._load_data(name)
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]
+class _Cache(FunctionCache):
     """numba's cache of a function; what cannot be read or written there does not keep anybody from computing."""
 
     def __init__(self, function: Kernel) -> None:
@@ -72,7 +73,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 def jit(function: Kernel) -> Kernel:
     """Compile a module-level function; the machine code is cached on disk."""
-    compiled: Kernel = njit(nogil=True, error_model="numpy")(function)
+    compiled: Any = njit(nogil=True, error_model="numpy")(function)
     if isinstance(compiled, Dispatcher):  # not with NUMBA_DISABLE_JIT
-        compiled._cache = _Cache(function)
-    return compiled
+        setattr(compiled, "_cache", _Cache(function))  # noqa: B010 (numba's types do not tell of it)
+    return cast("Kernel", compiled)

@@ -277,7 +277,7 @@ def _unpacked_size(metadata: Any) -> int:
         for j in range(group.num_columns):
             column = group.column(j)
             total += max(column.total_uncompressed_size, NUMBER * column.num_values, NUMBER * group.num_rows)
-    return max(total, NUMBER * metadata.num_rows)
+    return int(max(total, NUMBER * metadata.num_rows))
 
 
 def _check_size(path: Path, size: int) -> None:
