@@ -12,6 +12,9 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs
 from livarot.data import labels_of, load_fit, save_fit
+from livarot.experiments import checkpoint
+from livarot.experiments.keys import Cell
+from livarot.experiments.loop import Replicas
 from livarot.storage import load_tensors, save_tensors
 from tests.altered import GOOD
 from tests.machine_logs import fitted
@@ -197,7 +200,40 @@ def test_what_is_wrong_with_a_fit_is_said(tmp_path):
         assert said in refused(load_fit, path)
 
 
-# ---------------------------------------------------------------- states
+# ---------------------------------------------------------------- states and checkpoints
+
+
+@pytest.mark.parametrize(
+    ("tensors", "header", "drop"),
+    [
+        ({}, {}, ["state.estimate.gram"]),
+        ({}, {}, ["episode"]),
+        ({}, {"episode": 10**30}, []),
+        ({}, {"episode": "3"}, []),
+        ({"bits": lambda x: x[:1]}, {}, []),
+        ({"state.estimate.theta": lambda x: x * np.nan}, {}, []),
+        ({"state.estimate.gram": lambda x: x[:, :, 1:].copy()}, {}, []),
+        ({"state.history.pairs": lambda x: x + 10**6}, {}, []),
+        ({"column.regret": lambda x: x.astype(np.int64)}, {}, []),
+    ],
+)
+def test_a_checkpoint_that_is_wrong_costs_its_episodes_only(tmp_path, tensors, header, drop):
+    cell = Cell.of("river-swim", {"n_states": 4, "horizon": 5}, "ucrl-mnl", {}, 6)
+
+    def replicas():
+        mdp = cell.model()
+        return Replicas([mdp], cell.learner(mdp), cell.episodes, [3, 5])
+
+    first = replicas()
+    first.advance(3)
+    assert checkpoint.save(tmp_path, cell, first)
+    assert checkpoint.restore(tmp_path, cell, replicas()) == 3
+    (path,) = tmp_path.iterdir()
+    whole, _ = load_tensors(path, kind="checkpoint")
+    change(path, "checkpoint", {name: f(whole[name]) for name, f in tensors.items()}, header, drop)
+    assert checkpoint.restore(tmp_path, cell, replicas()) == 0
+    assert not path.exists()
+
 
 OTHERS = [envs.river_swim(6, 5), envs.river_swim(4, 3), envs.hard_chain(5), envs.river_swim(4, 9)]
 AGENTS = [agents.Livarot(), agents.UCRLMNL(), agents.UCBVI(), agents.PSRL(), agents.RareSwitching(), agents.Uniform()]
