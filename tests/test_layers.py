@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
 LAYERS = [
     {"errors", "gymnasium_ids"},
-    {"registry", "storage"},
+    {"registry", "layout"},
+    {"storage"},
     {"core"},
     {"planning", "estimation", "confidence", "simulation"},
     {"theory"},

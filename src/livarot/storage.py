@@ -30,10 +30,10 @@ import reprlib
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +41,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _decode
 from safetensors.numpy import save as _encode
 
-from livarot.errors import bad
+from livarot.errors import LivarotError, bad
+from livarot.layout import Layout, Misfit, parse_json
 
 __all__ = [
     "MAX_FILE_BYTES",
     "MAX_HEAD_BYTES",
     "SCHEMA",
+    "content_digest",
     "load_tensors",
+    "reading",
     "save_tensors",
     "write_atomic",
     "write_together",
@@ -151,21 +154,29 @@ def save_tensors(path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: s
     write_atomic(path, data)
 
 
-def load_tensors(path: PathLike, *, kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def load_tensors(
+    path: PathLike, *, kind: str, layout: Layout | Callable[[dict[str, Any]], Layout] | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The tensors and the header of a file made by `save_tensors` with this `kind`, verified.
 
-    Anything else (missing, too large, truncated, damaged, of another kind, of a later schema) is a
-    `LivarotError` of one line.
+    Anything else (missing, too large, truncated, damaged, of another kind, of a later schema, not of this `layout`)
+    is a `LivarotError` of one line.  Names, types and shapes are compared before the numbers are read.  A layout that
+    depends on the header is a function of it.
     """
     name = repr(str(path))
-    data = _read(_as_path(path), name)
-    head = _head(data, name)
-    fields = _checked_fields(head.pop("__metadata__", None), name)
-    if fields["kind"] != kind:
-        found = reprlib.repr(fields["kind"])
-        raise bad("path", f"{name} holds {found}, not {kind!r}", cure="load it as what it is")
-    if not all(isinstance(entry, dict) and entry.get("dtype") in _STORED.values() for entry in head.values()):
-        _damaged(name, "a tensor has a type that livarot does not write")
+    sizes: dict[str, int] = {}
+    with _opened(_as_path(path), name) as (file, size):
+        start, head = _head(file, size, name)
+        fields = _checked_fields(head.pop("__metadata__", None), name)
+        if fields["kind"] != kind:
+            found = reprlib.repr(fields["kind"])
+            raise bad("path", f"{name} holds {found}, not {kind!r}", cure="load it as what it is")
+        shapes = {key: _type_and_shape(entry, name) for key, entry in head.items()}
+        layout = layout(fields["header"]) if callable(layout) else layout
+        with reading(path):
+            if layout is not None:
+                sizes = layout.check_head(fields["header"], shapes)
+        data = start + file.read(size - len(start))
     try:
         tensors = _decode(data)
     except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
@@ -176,8 +187,29 @@ def load_tensors(path: PathLike, *, kind: str) -> tuple[dict[str, NDArray[Any]],
     for array in tensors.values():
         if array.dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
             _damaged(name, "a truth value is neither 0 nor 1")
+    with reading(path):
+        if layout is not None:
+            layout.check_numbers(tensors, sizes)
     arrays = {key: np.require(tensors[key], requirements=["C", "A", "W"]) for key in sorted(tensors)}
     return arrays, fields["header"]
+
+
+@contextlib.contextmanager
+def reading(path: PathLike) -> Iterator[None]:
+    """Whatever is wrong with a file's content, while it is put together, is one line that names the file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:
+        if isinstance(error, LivarotError) and error.argument == "path":
+            raise
+        why = str(error) if isinstance(error, LivarotError | Misfit) else f"{type(error).__name__}: {error}"
+        problem = f"{str(path)!r} does not hold what it should: {' '.join(why.split())[:300]}"
+        raise bad("path", problem, cure="restore it or make it again") from error
+
+
+def content_digest(header: Mapping[str, JSON], tensors: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of a JSON object and of tensors, whatever their order and memory layout."""
+    return _digest(_canonical_json(header), tensors)
 
 
 def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[str, JSON]) -> str:
@@ -259,8 +291,9 @@ def _as_path(path: PathLike) -> Path:
     raise bad("path", f"{str(path)!r} contains a null character")
 
 
-def _read(path: Path, name: str) -> bytes:
-    """The bytes of a regular file of acceptable size; a pipe or a device is refused, not waited for."""
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
+    """A regular file of acceptable size, and that size; a pipe or a device is refused, not waited for."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise bad("path", f"{name} is not a file")
@@ -268,11 +301,7 @@ def _read(path: Path, name: str) -> bytes:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_FILE_BYTES:
                 raise bad("path", f"{name} has {size} bytes, the limit is {MAX_FILE_BYTES}")
-            length = _head_length(file.read(8))
-            if length > MAX_HEAD_BYTES:
-                raise bad("path", f"{name} is damaged or not livarot's: its head would have {length} bytes")
-            file.seek(0)
-            return file.read(size)
+            yield file, size
     except FileNotFoundError as error:
         raise bad("path", f"there is no file {name}") from error
     except OSError as error:
@@ -283,35 +312,40 @@ def _head_length(data: bytes) -> int:
     return int.from_bytes(data[:8], "little")
 
 
-def _head(data: bytes, name: str) -> dict[str, Any]:
-    length = _head_length(data)
-    if len(data) < 8 + length:
-        _damaged(name, f"it ends after {len(data)} bytes, within its head")
+def _head(file: BinaryIO, size: int, name: str) -> tuple[bytes, dict[str, Any]]:
+    """The bytes up to the end of the head, and what it says."""
+    start = file.read(8)
+    length = _head_length(start)
+    if length > MAX_HEAD_BYTES:
+        raise bad("path", f"{name} is damaged or not livarot's: its head would have {length} bytes")
+    start += file.read(length)
+    if len(start) < 8 + length:
+        _damaged(name, f"it ends after {size} bytes, within its head")
     try:
-        head = _parse(data[8 : 8 + length].decode(), name)
+        head = _parse(start[8:].decode(), name)
     except UnicodeDecodeError as error:
         _damaged(name, "its head is not text", error)
     if not isinstance(head, dict):
         _damaged(name, "its head is not an object")
-    return head
+    return start, head
+
+
+def _type_and_shape(entry: Any, name: str) -> tuple[str, tuple[int, ...]]:
+    """What the head says of a tensor; that the numbers are there is checked when they are read."""
+    known = {stored: dtype for dtype, stored in _STORED.items()}
+    if not (isinstance(entry, dict) and isinstance(entry.get("dtype"), str) and entry["dtype"] in known):
+        _damaged(name, "a tensor has a type that livarot does not write")
+    shape = entry.get("shape")
+    if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        _damaged(name, "a tensor has a shape that is not a list of sizes")
+    return known[entry["dtype"]], tuple(shape)
 
 
 def _parse(text: str, name: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         _damaged(name, f"its head is not JSON ({error})", error)
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return result
 
 
 def _damaged(name: str, how: str, error: BaseException | None = None) -> NoReturn:

@@ -32,7 +32,9 @@ def test_fit_prints_the_summary_and_stores_the_model(tmp_path, capsys):
     assert str(fit.summary()) in told and "model in" in told
     assert np.array_equal(load_fit(tmp_path / "m").theta_, fit.theta_)
     cli_fit.command(**TABLE, as_json=True, reg=1.0)
-    found = json.loads(capsys.readouterr().out)
+    seen = capsys.readouterr()
+    found = json.loads(seen.out)
+    assert "note: the ridge decides 2 of 8 coefficients" in seen.err
     assert found["facts"]["Ridge"] == 1.0 and len(found["coefficients"]) == 8
     assert found["coefficients"][0]["column"] == "wears"
 

@@ -103,5 +103,5 @@ def test_a_file_that_is_whole_but_wrong(tmp_path):
         {"words": tensors["words"][:9]},
     ):
         save_tensors(tmp_path / "bad", tensors | broken, kind="mnl-transition", header=header)
-        with pytest.raises(livarot.LivarotError, match="does not hold a complete model"):
+        with pytest.raises(livarot.LivarotError, match="does not hold what it should"):
             load_fit(tmp_path / "bad")

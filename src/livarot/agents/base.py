@@ -7,6 +7,7 @@ The replica axis leads every array of the state; a single run is R = 1.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -15,9 +16,12 @@ import numpy as np
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.errors import bad
+from livarot.layout import Entry, Layout
 from livarot.simulation.streams import AgentRandom
-from livarot.storage import load_tensors, save_tensors
+from livarot.storage import load_tensors, reading, save_tensors
 
+logger = logging.getLogger(__name__)
+HEADER = {"agent": Entry(str), "settings": Entry(str), "problem": Entry(str, optional=True)}
 State = TypeVar("State", bound=tuple[Any, ...])
 
 
@@ -45,37 +49,45 @@ class NoState(NamedTuple):
     policy: np.ndarray[Any, Any]
 
 
-def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...]) -> None:
-    """Write an agent's state to one file (safetensors + JSON, no code inside), complete or not at all."""
-    flat: dict[str, Any] = {}
-    for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-        if isinstance(part, tuple):
-            flat |= {f"{name}.{inner}": np.asarray(x) for inner, x in zip(part._fields, part, strict=True)}  # type: ignore[attr-defined]
-        else:
-            flat[name] = np.asarray(part)
-    save_tensors(path, flat, kind="agent-state", header={"agent": agent.name, "settings": repr(agent)})
+def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...], problem: Problem | None = None) -> None:
+    """Write an agent's state to one file (safetensors + JSON, no code inside), complete or not at all.
+
+    With the ``problem`` it was learned in, its fingerprint is written too, and the state of another problem is refused
+    when it is loaded; without it only sizes are compared.
+    """
+    from livarot.agents.states import flat
+
+    header = {"agent": agent.name, "settings": repr(agent)}
+    if problem is not None:
+        header["problem"] = problem.fingerprint
+    save_tensors(path, flat(state), kind="agent-state", header=header)
 
 
 def load_state(path: str | Path, agent: Agent[State], problem: Problem) -> State:
-    """Read a state written by :func:`save_state` with the same agent settings."""
-    tensors, header = load_tensors(path, kind="agent-state")
-    if header["agent"] != agent.name or header["settings"] != repr(agent):
-        raise bad(
-            "agent",
-            f"the file holds the state of {header['settings']}",
-            cure="load it with an agent that has the same settings",
-        )
-    pattern = agent.init(problem)
-    parts = []
-    for name, part in zip(pattern._fields, pattern, strict=True):  # type: ignore[attr-defined]
-        if isinstance(part, tuple):
-            inner = [tensors[f"{name}.{key}"] for key in part._fields]  # type: ignore[attr-defined]
-            parts.append(type(part)(*_like(part, inner)))
-        else:
-            parts.extend(_like((part,), [tensors[name]]))
-    return type(pattern)(*parts)
+    """Read a state written by :func:`save_state` with the same agent settings and problem.
 
+    What else is refused: :mod:`livarot.agents.states`.
+    """
+    from livarot.agents.states import check_state, layout_of, rebuilt
 
-def _like(pattern: tuple[Any, ...], arrays: list[Any]) -> list[Any]:
-    """Scalars come back as scalars, arrays as arrays."""
-    return [x.item() if np.ndim(p) == 0 else x for p, x in zip(pattern, arrays, strict=True)]
+    def layout(header: dict[str, Any]) -> Layout:
+        with reading(path):
+            Layout(HEADER, {}).check_head(header, {})
+        if header["agent"] != agent.name or header["settings"] != repr(agent):
+            raise bad(
+                "agent",
+                f"the file holds the state of {header['settings']}",
+                cure="load it with an agent that has the same settings",
+            )
+        known = header.get("problem")
+        if known not in (None, problem.fingerprint):
+            raise bad("problem", "the file holds a state of another problem", cure="load it with the one it is of")
+        if known is None:
+            logger.info("%s does not say which problem it is of: only sizes are compared", path)
+        return layout_of(agent, problem, same_problem=known is not None)._replace(header=HEADER)
+
+    tensors, _ = load_tensors(path, kind="agent-state", layout=layout)
+    with reading(path):
+        state: State = rebuilt(agent.init(problem), tensors)
+        check_state(problem, state)
+    return state

@@ -60,10 +60,11 @@ def command(
     if out is not None:
         save_fit(out, model)
     console = Console()
+    with notes(Console(stderr=True)):
+        told = json.dumps(described(model, level), allow_nan=False) if as_json else str(model.summary(level))
     if as_json:
-        console.print_json(json.dumps(described(model, level), allow_nan=False))
+        console.print_json(told)
     else:
-        told = str(model.summary(level))
         console.print(told, highlight=False, markup=False, soft_wrap=True)
         if out is not None:
             console.print(f"model in {out}", highlight=False, markup=False, soft_wrap=True)

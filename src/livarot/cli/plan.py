@@ -6,6 +6,7 @@ carries the table alone.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _planned(
 
 
 def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
-    """A table with the columns state, (action,) and reward; or ``state=number,...``; 0 where nothing is said."""
+    """A table with the columns state, (action,) and reward, of every state; or ``state=number,...``, 0 elsewhere."""
     if Path(given).suffix.lower() in (".csv", ".parquet"):
         table = read_table(given)
         states = list(table.raw(fit.state if fit.state in table else "state", "reward"))
@@ -118,6 +119,7 @@ def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
         actions = [None] * len(states) if name is None else list(table.raw(name))
         keys = [_key(fit, s, a) for s, a in zip(states, actions, strict=True)]
         values = numbers.tolist()
+        _require_all(fit, keys, by_action=name is not None)
     else:
         pairs = [text.rpartition("=") for text in given.split(",")]
         wrong = next((i for i, (key, sign, _) in enumerate(pairs) if not sign or not key), None)
@@ -132,6 +134,18 @@ def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
             raise bad("reward", f"{key!r} is given twice", index=i)
         found[key] = float(value)
     return found
+
+
+def _require_all(fit: MNLTransition, keys: list[Any], *, by_action: bool) -> None:
+    """A file has the reward of every state, or of every (state, action): a line that is lost is not a zero."""
+    wanted = product(fit.states_, fit.actions_) if by_action else iter(fit.states_)
+    known = set(keys)
+    lost = [key for key in wanted if key not in known]
+    if lost:
+        problem = f"{len(lost)} of the model's {'(state, action)' if by_action else 'states'} are not in the file"
+        raise bad(
+            "reward", f"{problem}, such as {lost[0]!r}", count=len(lost), cure="give each its reward, 0 if it is 0"
+        )
 
 
 def _key(fit: MNLTransition, state: Any, action: Any) -> Any:

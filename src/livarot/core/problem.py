@@ -35,9 +35,10 @@ from livarot.core.checks import (
 from livarot.core.jit import jit
 from livarot.core.ragged import STORED, BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
 from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
-from livarot.storage import load_tensors, save_tensors
+from livarot.storage import content_digest
 
 NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
+LABELS = "labels"  # in Problem.cache: names of (states, actions, stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,16 @@ class Problem:
     def n_parameters(self) -> int:
         """K: one parameter per stage, or one for all."""
         return 1 if self.shared_parameter else self.horizon
+
+    @cached_property
+    def theta_shape(self) -> tuple[int, int]:
+        """(K, d)."""
+        return self.n_parameters, self.dim
+
+    @cached_property
+    def gram_shape(self) -> tuple[int, int]:
+        """(K, G), G numbers in a packed Gram matrix."""
+        return self.n_parameters, self.rows.gram_size
 
     @cached_property
     def max_reachable(self) -> int:
@@ -118,6 +129,11 @@ class Problem:
             return True
         mine, theirs = self._tensors(), other._tensors()
         return self._header() == other._header() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that the problem is: equal for problems that are :meth:`same_as` each other, only for them."""
+        return content_digest(self._header(), self._tensors())
 
     @classmethod
     def from_function(
@@ -387,34 +403,21 @@ class MNLMDP:
         return softmax(offset + rows.features(pair) @ theta)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file (safetensors, no code inside), complete or not at all."""
-        tensors = self.problem._tensors() | {"theta": self.theta}
-        save_tensors(path, tensors, kind="mnlmdp", header=self.problem._header())
+        """Write the model, and its labels, to one file (safetensors, no code inside), complete or not at all."""
+        from livarot.core.model_file import save_model
+
+        save_model(path, self, self._more())
+
+    def _more(self) -> dict[str, Any]:
+        """What the file's header says beside the problem."""
+        return {}
 
     @classmethod
     def load(cls, path: str | Path) -> MNLMDP:
-        """Read a model written by :meth:`save`."""
-        tensors, header = load_tensors(path, kind="mnlmdp")
-        shape: dict[str, Any] = {k: int(header[k]) for k in ("n_states", "n_actions", "dim")}
-        stored: dict[str, Any] = shape | {k: tensors[k] for k in STORED}
-        rows = Rows(**stored)
-        rows.validate()
-        horizon = int(header["horizon"])
-        table = tensors["stage_table"]
-        if table.shape != (horizon,) or (table < 0).any() or (table >= rows.n_tables).any():
-            raise bad("file", "holds a stage table that does not fit", cure="save the model again")
-        check_start(tensors["start"], rows.n_states)
-        problem = Problem(
-            horizon=horizon,
-            rows=rows,
-            stage_table=table,
-            reward=check_reward(tensors["reward"], horizon, rows.n_states, rows.n_actions),
-            start=tensors["start"],
-            param_bound=float(require_non_negative("param_bound", header["param_bound"])),
-            shared_parameter=bool(header["shared_parameter"]),
-            feature_scale=float(header["feature_scale"]),
-        )
-        return cls(problem, tensors["theta"])
+        """Read a model written by :meth:`save`; a file that does not hold one, whatever it holds, is refused."""
+        from livarot.core.model_file import load_model
+
+        return load_model(path)[0]
 
 
 @jit

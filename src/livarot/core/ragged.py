@@ -116,38 +116,38 @@ class Rows:
         return Graph(*(getattr(self, name) for name in Graph._fields))
 
     def validate(self) -> None:
-        """Refuse arrays that do not fit together: a file is data, and no index in it may lead outside an array."""
-        pairs, blocks = len(self.row_start) - 1, len(self.block_start) - 1
-        sizes = np.diff(self.block_start)
+        """Refuse arrays that do not fit together: a file is data, and no index in it may lead outside an array.
+
+        Types, lengths and the ranges of arrays are checked before (:data:`livarot.core.model_file.LAYOUT`).  Here:
+        rows, features and columns lie pair after pair (or all pairs share the columns 0..d-1), blocks are a partition
+        of the coordinates, a pair has a block if and only if it tells something about theta, its columns increase and
+        lie in its block, next states of a pair differ, and no feature is longer than 1.
+        """
+        outcomes, counts, sizes = self.outcomes, self.col_count.astype(np.int64), np.diff(self.block_start)
         sound = (
-            pairs >= 1
-            and pairs % (self.n_states * self.n_actions) == 0
-            and _is_partition(self.row_start, len(self.next_state))
-            and len(self.offset) == len(self.next_state)
-            and _within(self.next_state, 0, self.n_states)
+            self.n_pairs >= 1
+            and counts.max() <= self.dim  # before products and sums of them
+            and self.n_pairs % (self.n_states * self.n_actions) == 0
+            and _is_partition(self.row_start, self.n_rows)
             and _is_partition(self.block_start, self.dim)
             and np.array_equal(np.sort(self.block_coords), np.arange(self.dim))
-            and np.array_equal(self.gram_start, np.concatenate(([0], np.cumsum(sizes**2))))
-            and all(len(x) == pairs for x in (self.pair_block, self.col_start, self.col_count, self.feat_start))
-            and _within(self.pair_block, NO_BLOCK, blocks)
-            and _within(self.col_count, 0, self.dim + 1)
-            and _within(self.col_start, 0, len(self.cols) + 1)
-            and _within(self.feat_start, 0, len(self.feat) + 1)
+            and np.array_equal(self.gram_start, _starts(sizes**2))
+            and np.array_equal(self.feat_start, _starts(outcomes * counts)[:-1])
+            and len(self.feat) == int((outcomes * counts).sum())
+            and np.array_equal(self.pair_block != NO_BLOCK, (outcomes >= 2) & (counts > 0))
         )
-        if sound:
-            widths = np.where(self.pair_block == NO_BLOCK, self.dim, np.append(sizes, 0)[self.pair_block])
-            sound = (
-                bool(np.all(self.col_start + self.col_count <= len(self.cols)))
-                and bool(np.all(self.feat_start + self.outcomes * self.col_count <= len(self.feat)))
-                and bool(np.all(self.col_count <= widths))
-                and all(
-                    _within(self.cols[first : first + count], 0, width)
-                    for first, count, width in set(zip(self.col_start, self.col_count, widths, strict=True))
-                )
-                and bool(np.isfinite(self.feat).all() and np.isfinite(self.offset).all())
-            )
+        shared = bool((counts == self.dim).all() and not self.col_start.any() and len(self.cols) == self.dim)
+        if sound and not (shared and self.n_blocks == 1 and np.array_equal(self.cols, np.arange(self.dim))):
+            sound = np.array_equal(self.col_start, _starts(counts)[:-1]) and len(self.cols) == int(counts.sum())
+            if sound:
+                widths = np.where(self.pair_block == NO_BLOCK, self.dim, sizes[self.pair_block])
+                sound = bool((self.cols < np.repeat(widths, counts)).all())
+                rises = np.diff(np.repeat(np.arange(self.n_pairs) * self.dim, counts) + self.cols) > 0
+                sound = sound and bool(rises.all())
         if not sound:
-            raise bad("file", "holds arrays that do not fit together", cure="save the model again")
+            raise bad("rows", "arrays do not fit together")
+        pair_of_row = np.repeat(np.arange(self.n_pairs), outcomes)
+        _check_next_states(self.next_state.astype(np.int64), outcomes, pair_of_row, self.n_states, self.n_actions)
 
     def pair(self, table: int, state: int, action: int) -> int:
         return (table * self.n_states + state) * self.n_actions + action
@@ -216,8 +216,9 @@ class Rows:
         return dense
 
 
-def _within(x: NDArray[np.integer], low: int, high: int) -> bool:
-    return bool(np.all((x >= low) & (x < high)))
+def _starts(counts: IntArray) -> IntArray:
+    """Where parts of these lengths begin, and the end of the last, (n + 1,)."""
+    return np.concatenate(([0], np.cumsum(counts)))
 
 
 def _is_partition(starts: IntArray, total: int) -> bool:
@@ -372,6 +373,8 @@ def _check_next_states(
             cure="number the states from 0 to n_states - 1",
         )
     key = pair_of_row * np.int64(n_states) + next_state
+    if bool((np.diff(key) > 0).all()):  # sorted, as most are
+        return
     order = np.argsort(key, kind="stable")
     repeated = order[1:][key[order][1:] == key[order][:-1]]
     if len(repeated):

@@ -137,6 +137,9 @@ def _row_counts(
     """How often each row was chosen, and the rows chosen (of one observation each)."""
     nothing = np.empty(0, dtype=np.int64)
     if columns.count is not None:
+        if columns.count in table and columns.chosen in table:
+            problem = f"the table has how often rows were chosen twice: {columns.count!r} and {columns.chosen!r}"
+            raise bad("count", problem, cure="leave one of them out (count=None, or drop the other column)")
         count = counts_of(table, columns.count)
         return (count if order is None else count[order]), nothing
     if columns.chosen not in table and not needed:

@@ -2,6 +2,11 @@
 
 Wald set (asymptotic; certain): ``(theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)``.
 
+With a ridge, (H + reg I)^-1 is the covariance of the Gaussian posterior of a prior N(0, I/reg) (Laplace), and standard
+errors and Wald sets are Bayesian: they hold theta with the stated probability if theta was drawn from that prior, not
+for every theta.  The estimate is shifted towards 0 by about reg (H + reg I)^-1 theta, which no standard error contains
+(:func:`overruled`).
+
 Finite-sample set (derived here; every step certain).  L is minus the log-likelihood, theta* the truth; the data may
 have been collected adaptively (each choice drawn from the model given the past), and n may be any stopping time.
 
@@ -36,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.ragged import FloatArray
+from livarot.core.ragged import BoolArray, FloatArray
 from livarot.data.choices import Choices
 from livarot.data.likelihood import derivatives, reach
 from livarot.data.newton import Maximum
@@ -73,6 +78,19 @@ def covariance(choices: Choices, found: Maximum, reg: float, kind: str) -> Float
     return np.asarray(bread @ middle @ bread)
 
 
+def overruled(found: Maximum, reg: float) -> BoolArray:
+    """Which coefficients a ridge decides more than the data do, (d,).
+
+    Those it shifts by more than their standard error, |reg (H + reg I)^-1 theta_hat|_j > se_j, and those whose prior
+    has more than half of the weight, reg ((H + reg I)^-1)_jj > 1/2: there theta_hat is near 0 and hides the shift.
+    """
+    if reg == 0.0:
+        return np.zeros(len(found.theta), dtype=np.bool_)
+    posterior = inverse(found.hessian + reg * np.eye(len(found.theta)))
+    variance = np.diag(posterior)
+    return np.asarray((np.abs(reg * posterior @ found.theta) > np.sqrt(variance)) | (reg * variance > 0.5))
+
+
 def wald_set(theta: FloatArray, cov: FloatArray, level: float) -> Ellipsoid:
     """The Wald ellipsoid of the module's first line."""
     level = require_probability("level", level)
@@ -91,11 +109,15 @@ def finite_sample_set(choices: Choices, found: Maximum, level: float) -> Ellipso
         raise bad("kind", problem, cure="drop the columns that cancel") from error
     far = reach(choices, found.theta, low)
     push = float(np.linalg.norm(solve_triangular(low, found.gradient, lower=True)))
-    if push * far.average >= 1.0:
+    if not push * far.average < 1.0:  # NaN too
         raise bad("kind", "the estimate is too far from the maximum of the likelihood", cure="fit with a smaller reg")
     values = np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64)
     bound = math.log(1.0 / (1.0 - level)) + math.log(len(SCALES))
     bound += min(_evidence_cost(values, float(found.theta @ found.theta), far.farthest, s) for s in SCALES)
+    if not math.isfinite(bound):
+        raise bad(
+            "kind", "the Hessian is too far from what floating-point numbers can hold", cure="rescale the columns"
+        )
     return Ellipsoid(found.theta, hessian, likelihood_radius(bound, far.average, push) if d else 0.0)
 
 

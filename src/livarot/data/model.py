@@ -20,12 +20,13 @@ from livarot.data.inference import (
     covariance,
     finite_sample_set,
     likelihood_ratio_test,
+    overruled,
     wald_set,
 )
 from livarot.data.likelihood import log_likelihood, log_probabilities
 from livarot.data.newton import Maximum, maximise
 from livarot.data.read import read_choices
-from livarot.data.table import Labels, read_table
+from livarot.data.table import Labels, read_table, warn
 from livarot.data.to_mdp import build_mdp
 from livarot.data.transitions import locate_rows
 from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
@@ -158,7 +159,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         self.states_ = labels.states if labels else Labels([])
         self.actions_ = labels.actions if labels else Labels([])
         self.stages_ = labels.stages if labels else None
-        self.classes_ = np.asarray(self.states_.decode(np.arange(len(self.states_))))
+        self.classes_ = self.states_.array()
         return self
 
     def _columns(self) -> Columns:
@@ -244,7 +245,10 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     def summary(self, level: float = 0.95) -> Summary:
         """Coefficients, standard errors, z, p, intervals; log-likelihoods, McFadden's pseudo-R2, likelihood-ratio test
-        against theta = 0."""
+        against theta = 0.
+
+        With a ridge the standard errors are those of a Gaussian posterior (:mod:`livarot.data.inference`), and a
+        :class:`DataWarning` says where it decides more than the data."""
         check_is_fitted(self, "theta_")
         tables = []
         for k, (theta, cov) in enumerate(zip(np.atleast_2d(self.theta_), self._covariances(), strict=True)):
@@ -267,7 +271,20 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             "LR p-value": f"{test.p_value:.3g}",
             "AIC": 2.0 * n_parameters - 2.0 * self.log_likelihood_,
         }
+        if self.reg > 0:
+            facts["Standard errors"] = "Bayesian"
+            self._warn_of_bias()
         return Summary(pd.concat(tables), facts, level)
+
+    def _warn_of_bias(self) -> None:
+        wrong = [overruled(found, float(self.reg)) for found in self.maxima_]
+        if any(one.any() for one in wrong):
+            names = [name for name, one in zip(self.columns_, np.any(wrong, axis=0), strict=True) if one]
+            number = sum(int(one.sum()) for one in wrong)
+            warn(
+                f"the ridge decides {number} of {self.theta_.size} coefficients more than "
+                f"the data do ({', '.join(names[:3])}): their intervals are around a shifted estimate; lower reg"
+            )
 
     def _covariances(self) -> list[FloatArray]:
         return [self.covariance_] if self.homogeneous else list(self.covariance_)
@@ -277,7 +294,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     ) -> Ellipsoid | list[Ellipsoid]:
         """An ellipsoid that holds the true theta with probability ``level``.
 
-        ``"wald"`` is asymptotic; ``"finite-sample"`` holds for every sample size, also for data collected adaptively
+        ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where that decides more
+        than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
         (theorem and tags: :mod:`livarot.data.inference`), and is wider.  One theta per stage gives a list whose sets
         hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the set in the
         units of its scaled features.
@@ -286,6 +304,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         level = require_probability("level", level)
         if kind not in ("wald", "finite-sample"):
             raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
+        if kind == "wald" and self.reg > 0:
+            self._warn_of_bias()
         each = 1.0 - (1.0 - level) / len(self.maxima_)
         sets = []
         groups = self._groups(self.choices_) if kind == "finite-sample" else [("", self.choices_)] * len(self.maxima_)

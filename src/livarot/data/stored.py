@@ -10,7 +10,7 @@ Labels are text, numbers, truth values, None and tuples of these, and come back 
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,57 @@ from livarot.data.features import Computed
 from livarot.data.model import MNLTransition
 from livarot.data.newton import Maximum
 from livarot.data.table import Labels
-from livarot.errors import LivarotError, bad
-from livarot.storage import load_tensors, save_tensors
+from livarot.errors import bad
+from livarot.layout import (
+    LARGEST,
+    TEXT,
+    Entry,
+    Layout,
+    Misfit,
+    Tensor,
+    check_range,
+    from_numbers,
+    plain_label,
+    read_labels,
+    to_numbers,
+)
+from livarot.storage import load_tensors, reading, save_tensors
 
 KIND = "mnl-transition"
 SETTINGS = (
-    "reg", "homogeneous", "state", "action", "next_state", "stage", "choice", "chosen", "count", "offset", "nominal",
-    "covariance", "tol", "max_iter",
-)  # fmt: skip
+    {"reg": Entry(float, 0.0), "homogeneous": Entry(bool), "covariance": Entry(str), "tol": Entry(float, 0.0)}
+    | {"max_iter": Entry(int, 1)}
+    | dict.fromkeys(("state", "action", "next_state", "choice", "chosen"), Entry(str))
+    | dict.fromkeys(("stage", "count", "offset", "nominal"), Entry(str, optional=True))
+)
+WORDS = dict.fromkeys(("columns", "levels", "features"), Entry(list)) | {"labels": Entry(list, optional=True)}
 PER_SET, PER_ROW = ("stage", "state", "action"), ("offset", "next_state")
-NUMBERS = ("log_likelihood", "null_log_likelihood", "decrement", "certificate", "n_iter", "converged")
+NUMBERS = {  # of a maximum: smallest and largest value, and: is it a whole number?
+    "log_likelihood": (-LARGEST, 1e-6, False),
+    "null_log_likelihood": (-LARGEST, 1e-6, False),
+    "decrement": (0.0, LARGEST, False),
+    "certificate": (0.0, math.inf, False),
+    "n_iter": (0.0, 2.0**31, True),
+    "converged": (0.0, 1.0, True),
+}
+LAYOUT = Layout(
+    {"layout": Entry(str), "settings": Entry(dict)},
+    {
+        "start": Tensor("int64", ("sets+1",), low=0),
+        "features": Tensor("float64", ("rows", "d")),
+        "count": Tensor("float64", ("rows",), low=0.0),
+        "log_row": Tensor("int64", ("observations",), "rows"),
+        "theta": Tensor("float64", ("parameters", "d")),
+        "gradient": Tensor("float64", ("parameters", "d")),
+        "hessian": Tensor("float64", ("parameters", "d", "d")),
+        "covariance": Tensor("float64", ("parameters", "d", "d")),
+        "numbers": Tensor("float64", ("parameters", len(NUMBERS)), finite=False),
+        "words": TEXT,
+        "offset": Tensor("float64", ("rows",), optional=True),
+        "next_state": Tensor("int64", ("rows",), optional=True),
+    }
+    | dict.fromkeys(PER_SET, Tensor("int64", ("sets",), optional=True)),
+)
 
 
 def save_fit(path: str | Path, fit: MNLTransition) -> None:
@@ -58,51 +99,46 @@ def save_fit(path: str | Path, fit: MNLTransition) -> None:
     labels = choices.labels
     words = {
         "columns": list(choices.columns),
-        "levels": [[name, _plain(list(values)), kept] for name, (values, kept) in choices.levels.items()],
-        "labels": None if labels is None else [None if x is None else _plain(list(x)) for x in labels],
+        "levels": [[name, plain_label(list(values)), kept] for name, (values, kept) in choices.levels.items()],
+        "labels": None if labels is None else [None if x is None else plain_label(list(x)) for x in labels],
         "features": [x.name if isinstance(x, Computed) else str(x) for x in _listed(fit.features)],
     }
-    tensors["words"] = _as_numbers(words)
-    settings = {name: _setting(getattr(fit, name)) for name in SETTINGS}
+    tensors["words"] = to_numbers(words)
+    settings = {name: _setting(getattr(fit, name)) for name in SETTINGS} | {"homogeneous": bool(fit.homogeneous)}
     save_tensors(path, tensors, kind=KIND, header={"layout": choices.layout, "settings": settings})
 
 
 def load_fit(path: str | Path) -> MNLTransition:
-    """Read a model written by :func:`save_fit`."""
-    tensors, header = load_tensors(path, kind=KIND)
-    try:
+    """Read a model written by :func:`save_fit`; a file that does not hold all of one is refused."""
+    tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
+    with reading(path):
         return _rebuilt(tensors, header)
-    except (KeyError, TypeError, IndexError, ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, LivarotError) and error.argument == "path":
-            raise
-        problem = f"{str(path)!r} does not hold a complete model ({' '.join(str(error).split())[:120]})"
-        raise bad("path", problem, cure="fit and save it again") from error
 
 
 def _rebuilt(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> MNLTransition:
-    words = _from_numbers(tensors["words"])
-    settings = {name: header["settings"][name] for name in SETTINGS}
-    fit = MNLTransition(features=list(words["features"]), **settings)
-    named = words["labels"]
+    words = from_numbers(tensors["words"])
+    for table, values in ((WORDS, words), (SETTINGS, header["settings"])):
+        Layout(table, {}).check_head({k: v for k, v in values.items() if v is not None or not table[k].optional}, {})
+    fit = MNLTransition(features=_texts(words["features"]), **dict.fromkeys(SETTINGS) | header["settings"])
     labels = None
-    if named is not None:
-        kept = [None if x is None else Labels([_label(y) for y in x], ordered=True) for x in named]
-        if kept[0] is None or kept[1] is None:
-            raise ValueError("labels are missing")
-        labels = ModelLabels(kept[0], kept[1], kept[2])
+    if words.get("labels") is not None:
+        states, actions, stages = (None if x is None else Labels(read_labels(x), ordered=True) for x in words["labels"])
+        if states is None or actions is None:
+            raise Misfit("labels are missing")
+        labels = ModelLabels(states, actions, stages)
     parts: dict[str, Any] = {name: tensors.get(name) for name in (*PER_SET, *PER_ROW)}
     choices = Choices(
         start=tensors["start"],
         features=tensors["features"],
         count=tensors["count"],
-        columns=tuple(words["columns"]),
+        columns=tuple(_texts(words["columns"])),
         labels=labels,
         log_row=tensors["log_row"],
-        levels={name: (tuple(_label(y) for y in values), bool(flag)) for name, values, flag in words["levels"]},
-        layout=str(header["layout"]),
+        levels={name: (read_labels(values), flag) for name, values, flag in words["levels"]},
+        layout=header["layout"],
         **parts,
     )
-    _check(choices, tensors)
+    _check(choices, tensors, fit)
     maxima = []
     for k, numbers in enumerate(tensors["numbers"]):
         one = dict(zip(NUMBERS, numbers.tolist(), strict=True))
@@ -131,41 +167,52 @@ def _fitted(fit: MNLTransition, choices: Choices, maxima: list[Maximum], covaria
     fit.states_ = labels.states if labels else Labels([])
     fit.actions_ = labels.actions if labels else Labels([])
     fit.stages_ = labels.stages if labels else None
-    fit.classes_ = np.asarray(fit.states_.decode(np.arange(len(fit.states_))))
+    fit.classes_ = fit.states_.array()
     return fit
 
 
-def _check(choices: Choices, tensors: dict[str, NDArray[Any]]) -> None:
-    """Shapes and indices fit together: nothing half-built is returned."""
-    start, rows, d = choices.start, choices.n_rows, choices.dim
-    labels = choices.labels
-    n_parameters = len(tensors["theta"])
-    good = [
-        start.ndim == 1 and len(start) > 1 and start[0] == 0 and bool((np.diff(start) > 0).all()),
-        tensors["features"].shape == (rows, d) and choices.count.shape == (rows,),
-        tensors["theta"].shape == (n_parameters, d) and tensors["gradient"].shape == (n_parameters, d),
-        tensors["hessian"].shape == tensors["covariance"].shape == (n_parameters, d, d),
-        tensors["numbers"].shape == (n_parameters, len(NUMBERS)),
-        _indices(choices.log_row, None, rows),
-    ]
-    if labels is not None:
-        n_states, n_actions = len(labels.states), len(labels.actions)
-        n_stages = len(labels.stages) if labels.stages is not None else 0
-        good += [
-            _indices(choices.state, choices.n_sets, n_states),
-            _indices(choices.action, choices.n_sets, n_actions),
-            _indices(choices.stage, choices.n_sets, n_stages),
-            _indices(choices.next_state, rows, n_states),
-        ]
-    if not all(good):
-        raise ValueError("its arrays do not fit together")
+def _check(choices: Choices, tensors: dict[str, NDArray[Any]], fit: MNLTransition) -> None:
+    """Sets, indices, labels and settings fit together: nothing half-built is returned."""
+    start, labels = choices.start, choices.labels
+    if not (len(start) > 1 and start[0] == 0 and start[-1] == len(choices.count) and (np.diff(start) > 0).all()):
+        raise Misfit("its choice sets are not a partition of the rows")
+    if len(choices.columns) != tensors["theta"].shape[1] or len(set(choices.columns)) < len(choices.columns):
+        raise Misfit("its columns are not named, each by its own name")
+    chosen = np.bincount(choices.log_row, minlength=choices.n_rows)
+    if len(choices.log_row) and choices.count[chosen == 0].any():
+        raise Misfit("it counts rows that its log never chose")
+    sizes = {"state": labels and labels.states, "action": labels and labels.actions, "stage": labels and labels.stages}
+    sizes["next_state"] = sizes["state"]
+    for name, known in sizes.items():
+        codes = getattr(choices, name)
+        if codes is not None:
+            check_range(f"tensor {name!r}", codes, 0, len(known or ()) - 1)
+    named = [choices.state is None, choices.action is None, choices.next_state is None]
+    if any(named) and not all(named):
+        raise Misfit("some of state, action and next state are missing")
+    if choices.layout not in ("alternatives", "transitions") or (choices.layout == "transitions" and any(named)):
+        raise Misfit(f"its layout is {choices.layout!r}")
+    if fit.covariance not in ("hessian", "sandwich"):
+        raise Misfit(f"its covariance is {fit.covariance!r}")
+    if not fit.homogeneous and (choices.stage is None or fit.stage is None):
+        raise Misfit("it has a parameter per stage and no stages")
+    for name in ("hessian", "covariance"):
+        matrix = tensors[name]
+        diagonal = np.diagonal(matrix, axis1=1, axis2=2)
+        scale = np.abs(matrix).max(initial=0.0)
+        if (diagonal < 0.0).any() or np.abs(matrix - matrix.transpose(0, 2, 1)).max(initial=0.0) > 1e-6 * scale:
+            raise Misfit(f"tensor {name!r} is not symmetric, or has a negative diagonal")
+    for values, name in zip(tensors["numbers"].T, NUMBERS, strict=True):
+        low, high, whole = NUMBERS[name]
+        check_range(name, values, low, high, finite=False)
+        if whole and (values != np.rint(values)).any():
+            raise Misfit(f"{name} is not a whole number")
 
 
-def _indices(part: NDArray[Any] | None, length: int | None, size: int) -> bool:
-    if part is None:
-        return True
-    right = part.ndim == 1 and (length is None or len(part) == length)
-    return right and bool((part >= 0).all() and (part < size).all())
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(x, str) for x in values):
+        raise Misfit("a name is not text")
+    return values
 
 
 def _listed(features: Any) -> list[Any]:
@@ -176,33 +223,3 @@ def _listed(features: Any) -> list[Any]:
 
 def _setting(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _plain(label: Any) -> Any:
-    """A label as JSON: tuples as ``{"tuple": [...]}``, a list only at the top."""
-    if isinstance(label, list):
-        return [_plain(x) for x in label]
-    if isinstance(label, tuple):
-        return {"tuple": [_plain(x) for x in label]}
-    value = label.item() if isinstance(label, np.generic) else label
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    problem = f"{label!r} ({type(label).__name__}) cannot be stored"
-    raise bad("labels", problem, cure="use text, numbers or tuples of these as states, actions and categories")
-
-
-def _label(stored: Any) -> Any:
-    return tuple(_label(x) for x in stored["tuple"]) if isinstance(stored, dict) else stored
-
-
-def _as_numbers(words: Any) -> NDArray[Any]:
-    """JSON as the numbers of its bytes: a head has no room for the names of many states."""
-    try:
-        text = json.dumps(words, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    except ValueError as error:
-        raise bad("labels", f"cannot be stored ({error})", cure="give infinite labels a name of their own") from error
-    return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int32)
-
-
-def _from_numbers(numbers: FloatArray | NDArray[Any]) -> Any:
-    return json.loads(bytes(numbers.astype(np.uint8)).decode())

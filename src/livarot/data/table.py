@@ -16,7 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.ragged import BoolArray, IntArray
-from livarot.errors import bad
+from livarot.errors import LivarotError, bad
+
+MAX_BYTES = 1 << 32  # of a table in memory
+ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # how far a file may be packed, if it is larger than that in memory
+NUMBER = 8  # bytes of a number, or of a reference to a label
 
 
 class DataWarning(UserWarning):
@@ -78,6 +82,18 @@ class Labels(Sequence[Any]):
         names = np.empty(len(self), dtype=object)
         names[:] = self._values
         return np.asarray(names[np.asarray(codes, dtype=np.int64)])
+
+    def array(self) -> NDArray[Any]:
+        """All labels, as numbers or truth values where all of them are; as objects otherwise.
+
+        >>> Labels([2, 1]).array(), Labels(["b", "a"]).array()
+        (array([1, 2]), array(['a', 'b'], dtype=object))
+        """
+        kinds = {type(label) for label in self._values}
+        if len(kinds) == 1 and kinds <= {bool, int, float}:
+            with contextlib.suppress(OverflowError):  # an integer beyond 64 bits
+                return np.array(self._values, dtype=kinds.pop())
+        return self.decode(np.arange(len(self)))
 
     def encode(self, values: Any, argument: str = "labels", cure: str | None = None) -> IntArray:
         """The numbers of labels, refused where one is not known."""
@@ -211,27 +227,65 @@ def read_table(data: Any) -> Table:
 
 
 def _read_file(path: Path) -> Table:
-    import pyarrow as pa
-
     kind = path.suffix.lower()
     if kind not in (".parquet", ".csv"):
         raise bad("data", f"{str(path)!r} is neither .parquet nor .csv", cure="convert it, or hand over a table")
     if not path.is_file():
         raise bad("data", f"there is no file {str(path)!r}")
-    try:
+    with _reading(path):
         if kind == ".csv":
             from pyarrow.csv import read_csv
 
+            _check_size(path, path.stat().st_size)
             return _arrow(read_csv(path))
         from pyarrow.parquet import ParquetFile
 
-        file = ParquetFile(path)
-        names = list(file.schema_arrow.names)
+        names = ParquetFile(path).schema_arrow.names
+        file = ParquetFile(path, read_dictionary=names)  # a long text that occurs often stays one text
         _no_repeats(names)
+        _check_size(path, _unpacked_size(file.metadata))
         rows = int(file.metadata.num_rows)
-        return Table(names, rows, lambda name: _arrow_column(file.read(columns=[name]).column(0)))
-    except (pa.ArrowException, OSError) as error:
+
+    def get(name: str) -> Any:
+        with _reading(path):
+            column = file.read(columns=[name]).column(0)
+            if len(column) != rows:
+                raise ValueError(f"column {name!r} has {len(column)} rows, the file {rows}")
+            return _arrow_column(column)
+
+    return Table(list(names), rows, get)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever is found wrong with a file, when it is opened or later, is an error of ours."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, NotImplementedError) as error:
+        if isinstance(error, LivarotError):
+            raise
         raise bad("data", f"cannot read {str(path)!r}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _unpacked_size(metadata: Any) -> int:
+    """Bytes that a Parquet file takes in memory, as its last page tells: runs of equal numbers are unrolled."""
+    total = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            total += max(column.total_uncompressed_size, NUMBER * column.num_values, NUMBER * group.num_rows)
+    return int(max(total, NUMBER * metadata.num_rows))
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Refuse what would fill the memory, before it is read; a small file that becomes a large table is no accident."""
+    on_disk = path.stat().st_size
+    if size > min(MAX_BYTES, max(ALWAYS_READ, MOST_PACKED * on_disk)):
+        problem = f"{str(path)!r} has {on_disk} bytes and would take {size / 2**20:.0f} MiB of memory"
+        raise bad("data", problem, cure="if that is right, read it yourself and hand over the table")
 
 
 def _no_repeats(names: Sequence[str]) -> None:

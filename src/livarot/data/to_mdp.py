@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.problem import LABELS, MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.data.alternatives import merge_equal
 from livarot.data.choices import Choices, ModelLabels
@@ -16,15 +16,20 @@ from livarot.data.table import Labels
 from livarot.errors import bad, require_finite, require_positive_int
 
 SINK = "(unseen)"  # label of the extra state of unseen="sink"
-_KEY = "livarot.data.labels"
 
 
 def labels_of(model: MNLMDP | Problem) -> ModelLabels:
-    """The names of states, actions and stages of a model made by :meth:`livarot.data.MNLTransition.to_mdp`."""
+    """The names of states, actions and stages of a model made by :meth:`livarot.data.MNLTransition.to_mdp`.
+
+    They are saved with the model: one that was loaded has them too.
+    """
     problem = model.problem if isinstance(model, MNLMDP) else model
-    found = problem.cache.get(_KEY)
-    if not isinstance(found, ModelLabels):
+    found = problem.cache.get(LABELS)
+    if found is None:
         raise bad("model", "has no labels", cure="only models made by MNLTransition.to_mdp do")
+    if not isinstance(found, ModelLabels):  # as they came from a file
+        named = [None if part is None else Labels(part, ordered=True) for part in found]
+        found = problem.cache[LABELS] = ModelLabels(*named)  # type: ignore[arg-type]
     return found
 
 
@@ -67,7 +72,7 @@ def build_mdp(
         param_bound=param_bound,
         normalise=True,
     )
-    mdp.problem.cache[_KEY] = ModelLabels(states, labels.actions, labels.stages)
+    mdp.problem.cache[LABELS] = ModelLabels(states, labels.actions, labels.stages)
     return mdp
 
 

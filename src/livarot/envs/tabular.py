@@ -24,11 +24,12 @@ import scipy
 from numpy.typing import ArrayLike
 
 from livarot.core.checks import check_start
+from livarot.core.model_file import load_model
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
-from livarot.errors import bad, require_finite, require_positive_int
-from livarot.storage import load_tensors, save_tensors
+from livarot.errors import bad, require_finite, require_positive, require_positive_int
+from livarot.storage import reading
 
 SUM_SLACK = 1e-8  # rows of P may miss 1 by rounding only
 FIT_SLACK = 1e-9  # largest error of a fitted probability
@@ -73,18 +74,17 @@ class TabularMDP(MNLMDP):
         left = np.arange(self.problem.horizon, -1, -1).reshape(-1, *(1,) * (array.ndim - 1))
         return np.asarray(self.reward_scale.value(array, left))
 
-    def save(self, path: str | Path) -> None:
-        """Write model and reward scale to one file; :meth:`livarot.MNLMDP.load` reads the model alone."""
-        tensors = self.problem._tensors() | {"theta": self.theta}
-        header = self.problem._header() | {"reward_scale": list(map(float, self.reward_scale))}
-        save_tensors(path, tensors, kind="mnlmdp", header=header)
+    def _more(self) -> dict[str, Any]:
+        return {"reward_scale": list(map(float, self.reward_scale))}
 
     @classmethod
     def load(cls, path: str | Path) -> TabularMDP:
         """Read a model written by :meth:`save`, or by :meth:`livarot.MNLMDP.save`."""
-        plain = MNLMDP.load(path)
-        shift, scale = load_tensors(path, kind="mnlmdp")[1].get("reward_scale", RewardScale())
-        return cls(plain.problem, plain.theta, RewardScale(float(shift), float(scale)))
+        plain, header = load_model(path)
+        with reading(path):
+            scale = RewardScale(*require_finite("reward_scale", header.get("reward_scale", RewardScale())).tolist())
+            require_positive("scale", scale.scale)
+        return cls(plain.problem, plain.theta, scale)
 
 
 def from_tabular(

@@ -284,7 +284,7 @@ def _resume(agent: Agent[Any], mdp: MNLMDP) -> None:
     whole = _play(mdp, agent, agent.init(problem, 2), seeds, 0, 20)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state"
-        save_state(path, agent, _play(mdp, agent, agent.init(problem, 2), seeds, 0, 10).states[-1])
+        save_state(path, agent, _play(mdp, agent, agent.init(problem, 2), seeds, 0, 10).states[-1], problem)
         loaded = load_state(path, agent, problem)
     _require(_same(loaded, whole.states[10]), "a loaded state is not the one that was saved")
     rest = _play(mdp, agent, loaded, seeds, 10, 10)

@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.agents.states import check_state, flat, layout_of, rebuilt
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import Cell, digest
 from livarot.experiments.loop import Replicas
 from livarot.experiments.records import provenance
-from livarot.storage import JSON, load_tensors, save_tensors
+from livarot.layout import Entry, Layout, Tensor
+from livarot.storage import JSON, load_tensors, reading, save_tensors
 
 logger = logging.getLogger(__name__)
 KIND = "checkpoint"
 SUFFIX = ".safetensors"
+HEADER = {"cell": Entry(str), "source": Entry(str), "episode": Entry(int, 0)}
 
 
 def path_of(folder: Path, cell: Cell, seeds: Sequence[int]) -> Path:
@@ -62,34 +65,71 @@ def _of_cell(folder: Path, cell: Cell) -> list[Path]:
 def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> int:
     """Put the replicas where the best checkpoint has them; the episode they go on from, 0 if there is none.
 
-    A damaged checkpoint is deleted and costs the episodes since the start, nothing else.
+    A damaged checkpoint, or one whose state is not one of the agent's, is deleted and costs the episodes since the
+    start, nothing else.
     """
-    found: tuple[int, dict[str, NDArray[Any]]] | None = None
+    found: tuple[int, dict[str, NDArray[Any]], Any] | None = None
     for path in _of_cell(folder, cell):
+
+        def layout(header: dict[str, Any], path: Path = path) -> Layout:
+            with reading(path):
+                Layout(HEADER, {}).check_head(header, {})
+            if header["cell"] != cell.key or header["source"] != f"{provenance()['source']} {source}":
+                raise _OfOthersError
+            return _layout(replicas)
+
         try:
-            tensors, header = load_tensors(path, kind=KIND)
+            tensors, header = load_tensors(path, kind=KIND, layout=layout)
+            if not set(replicas.seeds) <= set(tensors["seeds"].tolist()) or (found and header["episode"] <= found[0]):
+                continue
+            with reading(path):
+                found = header["episode"], tensors, _state(replicas, tensors)
+        except _OfOthersError:
+            continue
         except LivarotError as error:
             logger.warning("%s: starting again", error)
             path.unlink(missing_ok=True)
-            continue
-        if header["cell"] != cell.key or header["source"] != f"{provenance()['source']} {source}":
-            continue
-        if set(replicas.seeds) <= set(tensors["seeds"].tolist()) and (found is None or header["episode"] > found[0]):
-            found = header["episode"], tensors
     if found is None:
         return 0
-    done, tensors = found
-    place = {seed: index for index, seed in enumerate(tensors["seeds"].tolist())}
-    chosen = np.array([place[seed] for seed in replicas.seeds])
-    state = {name[6:]: array for name, array in tensors.items() if name.startswith("state.")}
-    if not np.array_equal(chosen, np.arange(len(place))):
-        state = {name: select(array, len(place), chosen) for name, array in state.items()}
-    replicas.state = rebuilt(replicas.state, state)
+    done, tensors, replicas.state = found
+    chosen = _places(replicas, tensors)
     for name, column in replicas.columns.items():
         column[:done] = tensors[f"column.{name}"][:, chosen]
     replicas.bits[:done] = tensors["bits"][:, chosen]
     replicas.episode = done
     return done
+
+
+class _OfOthersError(Exception):
+    """A checkpoint of another cell, or made by other sources: it is neither used nor judged."""
+
+
+def _layout(replicas: Replicas) -> Layout:
+    """What a checkpoint of such replicas holds."""
+    columns = {f"column.{name}": Tensor("float64", ("episode", "R"), finite=False) for name in replicas.columns}
+    own = columns | {
+        "bits": Tensor("int32", ("episode", "R", replicas.bits.shape[2])),
+        "seeds": Tensor("int64", ("R",), low=0),
+    }
+    header = HEADER | {"episode": Entry(int, 0, replicas.n_episodes)}
+    state = layout_of(replicas.agent, replicas.problem, same_problem=True).tensors
+    return Layout(header, own | {f"state.{name}": tensor for name, tensor in state.items()})
+
+
+def _places(replicas: Replicas, tensors: dict[str, NDArray[Any]]) -> NDArray[np.intp]:
+    place = {seed: index for index, seed in enumerate(tensors["seeds"].tolist())}
+    return np.array([place[seed] for seed in replicas.seeds])
+
+
+def _state(replicas: Replicas, tensors: dict[str, NDArray[Any]]) -> Any:
+    """The agent's state of the seeds that are wanted."""
+    chosen, stored = _places(replicas, tensors), len(tensors["seeds"])
+    state = {name[6:]: array for name, array in tensors.items() if name.startswith("state.")}
+    if not np.array_equal(chosen, np.arange(stored)):
+        state = {name: select(array, stored, chosen) for name, array in state.items()}
+    built = rebuilt(replicas.state, state)
+    check_state(replicas.problem, built)
+    return built
 
 
 def select(array: NDArray[Any], replicas: int, chosen: NDArray[Any]) -> NDArray[Any]:
@@ -103,31 +143,3 @@ def select(array: NDArray[Any], replicas: int, chosen: NDArray[Any]) -> NDArray[
     if len(array) != replicas:
         raise bad("agent", f"its state has an array of shape {array.shape} for {replicas} replicas")
     return np.ascontiguousarray(array[chosen])
-
-
-def flat(state: tuple[Any, ...], prefix: str = "") -> dict[str, NDArray[Any]]:
-    """The arrays of a state (NamedTuples, nested or not) by their dotted names.
-
-    >>> from livarot.agents.base import NoState
-    >>> flat(NoState(np.zeros(2)))
-    {'policy': array([0., 0.])}
-    """
-    found: dict[str, NDArray[Any]] = {}
-    for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-        if isinstance(part, tuple):
-            found |= flat(part, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = np.asarray(part)
-    return found
-
-
-def rebuilt(pattern: Any, arrays: dict[str, NDArray[Any]], prefix: str = "") -> Any:
-    """A state of the pattern's type: scalars come back as scalars, arrays as arrays."""
-    parts = []
-    for name, part in zip(pattern._fields, pattern, strict=True):
-        if isinstance(part, tuple):
-            parts.append(rebuilt(part, arrays, f"{prefix}{name}."))
-        else:
-            array = arrays[f"{prefix}{name}"]
-            parts.append(array if isinstance(part, np.ndarray) else array.item())
-    return type(pattern)(*parts)

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.agents.base import Agent
+from livarot.agents.states import require_state
 from livarot.core.checks import FeatureFunction, RewardLike
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import MNLMDP, Problem
@@ -42,10 +43,14 @@ from livarot.simulation.streams import AgentRandom, action_uniforms, stream
 
 
 class LearnState(NamedTuple):
-    """Where learning stands: the agent's state and the number of episodes behind it."""
+    """Where learning stands: the agent's state, the number of episodes behind it, and the problem's fingerprint.
+
+    Without a fingerprint only sizes tell whether the state is one of the problem at hand.
+    """
 
     agent: Any
     episode: int = 0
+    problem: str | None = None
 
 
 class Online:
@@ -64,13 +69,24 @@ class Online:
     def __init__(self, agent: Agent[Any], problem: Problem, seed: int = 0, *, state: LearnState | None = None) -> None:
         self.agent, self.problem = agent, problem
         self.seed = require_positive_int("seed", seed, minimum=0)
-        self.state = LearnState(agent.init(problem)) if state is None else LearnState(*state)
-        require_positive_int("episode", self.state.episode, minimum=0)
+        self.state = LearnState(agent.init(problem), 0, problem.fingerprint)
+        if state is not None:
+            self._go_on_from(state)
         self._rng = AgentRandom([self.seed])
         self._states = np.zeros((1, problem.horizon + 1), dtype=np.int32)
         self._actions = np.zeros((1, problem.horizon), dtype=np.int32)
         self._choices = np.zeros((1, problem.horizon), dtype=np.int32)
         self.discard()
+
+    def _go_on_from(self, state: LearnState) -> None:
+        if not isinstance(state, LearnState):
+            raise bad("state", f"is {type(state).__name__}, not a LearnState", cure="pass LearnState(state, episode)")
+        require_positive_int("episode", state.episode, minimum=0)
+        known, own = state.problem, self.problem.fingerprint
+        if known not in (None, own):
+            raise bad("state", "was learned in another problem", cure="go on with the problem it was learned in")
+        require_state(self.agent, self.problem, state.agent, same_problem=known is not None)
+        self.state = LearnState(state.agent, state.episode, own)
 
     @property
     def episode(self) -> int:
@@ -141,7 +157,7 @@ class Online:
             # copies, since an agent may keep what it is handed
             episodes = Episodes(self._states.copy(), self._actions.copy(), self._choices.copy())
             learned = self.agent.update(self.problem, self.state.agent, episodes)
-            self.state = LearnState(learned, self.state.episode + 1)
+            self.state = LearnState(learned, self.state.episode + 1, self.state.problem)
             self.discard()
 
     @cached_property

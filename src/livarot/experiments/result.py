@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
-from livarot.storage import load_tensors, save_tensors
+from livarot.layout import Entry, Layout, Misfit, Tensor, check_range
+from livarot.storage import load_tensors, reading, save_tensors
+from livarot.theory.facts import check_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +24,29 @@ if TYPE_CHECKING:
 
 COLUMNS = ("regret", "realised_regret", "variance", "optimism_gap", "optimism_loss", "inner_gap", "covered")
 WORD = 32  # parameters per word of ``stage_bits``
+SLACK = 1e-6  # of rounding
+# lowest and highest value (of a regret: per step of the horizon, as rewards are in [0, 1]); does every run have it?
+RANGES = {
+    "regret": (-SLACK, 1.0 + SLACK, True),
+    "realised_regret": (-1.0 - SLACK, 1.0 + SLACK, True),
+    "variance": (-SLACK, 0.25 + SLACK, True),
+    "optimism_gap": (-math.inf, math.inf, False),
+    "optimism_loss": (-math.inf, math.inf, False),
+    "inner_gap": (0.0, math.inf, False),
+    "covered": (0.0, 1.0, False),
+}
+LAYOUT = Layout(
+    {
+        "agent": Entry(str),
+        "settings": Entry(str),
+        "horizon": Entry(int, 1, 2.0**31 - 1.0),
+        "facts": Entry(dict, optional=True),
+    },
+    {"seeds": Tensor("int64", ("seeds",), low=0)}
+    | {name: Tensor("float64", ("seeds", "episodes"), finite=False) for name in COLUMNS}
+    | {f"{name}.mask": Tensor("bool", ("seeds", "episodes")) for name in COLUMNS}
+    | {"stage_bits": Tensor("int32", ("seeds", "episodes", "words"), optional=True)},
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,15 +196,50 @@ class RunResult:
 
     @classmethod
     def load(cls, path: str | Path) -> RunResult:
-        """Read a file of :meth:`save`; one of an earlier version has no facts and no coverage per stage."""
-        tensors, header = load_tensors(path, kind="run-result")
-        columns = {name: np.ma.MaskedArray(tensors[name], mask=tensors[f"{name}.mask"]) for name in COLUMNS}
-        return cls(
-            header["agent"],
-            header["settings"],
-            tensors["seeds"],
-            int(header["horizon"]),
-            columns,
-            header.get("facts", {}),
-            tensors.get("stage_bits"),
-        )
+        """Read a file of :meth:`save`; one of an earlier version has no facts and no coverage per stage.
+
+        Refused: missing, additional or misshapen parts; numbers that are not finite where nothing is masked; masks on
+        what every run has; values outside :data:`RANGES`; coverage bits that are not those of ``covered``, or of
+        parameters that do not exist; facts of another horizon, or of another form than
+        :func:`livarot.theory.facts.facts_of` makes.  The agent's settings are text and cannot be checked.
+        """
+        tensors, header = load_tensors(path, kind="run-result", layout=LAYOUT)
+        with reading(path):
+            if "facts" in header:
+                check_facts(header["facts"], header["horizon"])
+            columns = {name: np.ma.MaskedArray(tensors[name], mask=tensors[f"{name}.mask"]) for name in COLUMNS}
+            result = cls(
+                header["agent"],
+                header["settings"],
+                tensors["seeds"],
+                header["horizon"],
+                columns,
+                header.get("facts", {}),
+                tensors.get("stage_bits"),
+            )
+            _check(result)
+        return result
+
+
+def _check(result: RunResult) -> None:
+    """See :meth:`RunResult.load`."""
+    if result.regret.size == 0:
+        raise Misfit("it has no episodes")
+    for name, column in result.columns.items():
+        low, high, always = RANGES[name]
+        if always and np.ma.getmaskarray(column).any():
+            raise Misfit(f"{name!r} is masked")
+        steps = result.horizon if name.endswith("regret") else 1
+        check_range(f"{name!r}", column.compressed(), low * steps, high * steps)
+    covered = result.columns["covered"]
+    if not np.isin(covered.compressed(), (0.0, 1.0)).all():
+        raise Misfit("'covered' is neither 0 nor 1")
+    if result.stage_bits is not None:
+        words, seen = -(-result.n_parameters // WORD), ~np.ma.getmaskarray(covered)
+        if result.stage_bits.shape[2] != words:
+            raise Misfit(f"it has {result.stage_bits.shape[2]} words of coverage, expected {words}")
+        full = np.full(words, -1, dtype=np.int32)
+        full[-1] = -1 if result.n_parameters % WORD == 0 else (1 << result.n_parameters % WORD) - 1
+        right = np.where(seen, (result.stage_bits == full).all(axis=2) == (covered.filled(0.0) > 0.5), True)
+        if not right.all() or (result.stage_bits & ~full).any() or result.stage_bits[~seen].any():
+            raise Misfit("its coverage per stage is not that of 'covered'")

@@ -393,7 +393,7 @@ def _claimed(facts: Mapping[str, Any]) -> bool:
 
 def _radius_note(facts: Mapping[str, Any]) -> str:
     agent = facts.get("agent", {})
-    if "beta_scale" not in agent:
+    if not isinstance(agent.get("beta_scale"), int | float):
         return "unknown"
     step = f", eta {agent['step_size']}" if "step_size" in agent else ""
     return f"x {agent['beta_scale']:g}{step}, lambda {agent.get('reg')}: nothing promised"

@@ -19,6 +19,7 @@ from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.errors import LivarotError, bad
+from livarot.layout import Entry, Layout, Misfit
 from livarot.planning.backward import Solution, solve, solve_kernel
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
@@ -26,6 +27,52 @@ from livarot.theory.variance import sigma_bar_star
 # settings that may differ from the theory's without touching its confidence sets; the radius may only be larger
 NOT_OF_THE_SETS = ("failure_level", "beta_scale", "rule", "bonus_constant", "n_explore", "exploration", "n_episodes")
 OF_THE_BURN_IN = ("reg_explore", "kappa", "start_at_mle", "warm_start")  # without one they mean nothing
+
+_SIZE, _POSITIVE = Entry(int, 1, 1e8), Entry(float, 0.0)
+PROBLEM = {
+    "horizon": _SIZE,
+    "n_states": _SIZE,
+    "n_actions": _SIZE,
+    "dim": _SIZE,
+    "n_parameters": _SIZE,
+    "shared_parameter": Entry(bool),
+    "param_bound": _POSITIVE,
+    "max_reachable": _SIZE,
+    "rho": Entry(float, 0.0, 1.0 + 1e-6),  # a feature's norm
+    "log_kappa_bound": Entry(float),
+    "has_zero_outcomes": Entry(bool),
+    "n_models": _SIZE,
+}
+TRUTH = ("optimum", "sigma_bar_star", "sigma_bar_worst", "log_kappa_star", "nu_max", "theta_norm")
+
+
+def check_facts(facts: dict[str, Any], horizon: int) -> None:
+    """Are these the facts of a run, as :func:`facts_of` makes them?  :class:`livarot.layout.Misfit` if not."""
+    parts = {"problem": Entry(dict), "truth": Entry(dict), "agent": Entry(dict)}
+    Layout(parts, {}).check_head(facts, {})
+    problem, truth, agent = facts["problem"], facts["truth"], facts["agent"]
+    Layout(PROBLEM, {}).check_head(problem, {})
+    if problem["horizon"] != horizon or problem["n_parameters"] != (1 if problem["shared_parameter"] else horizon):
+        raise Misfit(f"its facts are those of a problem with another horizon than {horizon}")
+    Layout(dict.fromkeys(TRUTH, Entry(dict)), {}).check_head(truth, {})
+    for name, values in truth.items():
+        Layout(dict.fromkeys(("min", "mean", "max"), Entry(float)), {}).check_head(values, {})
+        slack = 1e-9 * (1.0 + abs(values["min"]) + abs(values["max"]))
+        if not values["min"] - slack <= values["mean"] <= values["max"] + slack:
+            raise Misfit(f"its facts have a mean {name} outside of what it is the mean of")
+        if values["min"] < 0.0 and name != "log_kappa_star":
+            raise Misfit(f"its facts have {name} = {values['min']}")
+    least = max(math.log(4.0) if problem["max_reachable"] > 1 else 0.0, truth["log_kappa_star"]["max"])
+    if problem["log_kappa_bound"] < least - 1e-6:
+        raise Misfit("its facts have a bound on kappa that is below kappa")
+    if truth["theta_norm"]["max"] > problem["param_bound"] * (1.0 + 1e-6):
+        raise Misfit("its facts have a theta outside of the ball")
+    for name, value in agent.items():
+        if not (value is None or isinstance(value, bool | int | float | str)):
+            raise Misfit(f"its facts have a setting {name!r} that is not a plain value")
+    for name in ("failure_level", "promised_coverage"):
+        if agent.get(name) is not None:
+            Entry(float, 0.0, 1.0).check(name, agent[name])
 
 
 def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
