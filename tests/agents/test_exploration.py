@@ -150,18 +150,24 @@ def explored_state(mdp, **options):
 CHAIN = envs.hard_chain(4, gap=0.2, seed=7)
 
 
-def test_learning_starts_at_zero_projected_on_the_set():
-    state = explored_state(CHAIN)
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize(("kappa", "outside"), [(1.2, 0), (1e-4, 3), (1e-6, 4)])
+def test_learning_starts_at_zero_projected_on_the_set(kappa, outside, warm):
+    """With a small kappa the sets are narrow and 0 is outside of most; the metric is the Gram matrix of the start."""
+    state = explored_state(CHAIN, kappa=kappa, warm_start=warm)
     assert math.isfinite(state.within.radius[0])
     assert state.within.bound == CHAIN.problem.param_bound
+    moved = 0
     for h in range(4):
-        matrix = CHAIN.problem.rows.unpack(state.within.shape[0, h])
-        regions = [
-            (state.within.center[0, h], matrix, state.within.radius[0]),
-            ref.ball(2, state.within.bound),
-        ]
-        exact = ref.project(np.zeros(2), 10.0 * np.eye(2), regions)
-        np.testing.assert_allclose(state.estimate.theta[0, h], exact, rtol=0, atol=1e-9)
+        matrix, gram = (CHAIN.problem.rows.unpack(x[0, h]) for x in (state.within.shape, state.estimate.gram))
+        center, radius = state.within.center[0, h], state.within.radius[0]
+        regions = [(center, matrix, radius), ref.ball(2, state.within.bound)]
+        exact = ref.project(np.zeros(2), gram, regions)
+        np.testing.assert_allclose(state.estimate.theta[0, h], exact, rtol=0, atol=1e-7)
+        assert ref.norm_in(state.estimate.theta[0, h] - center, matrix) <= radius * (1 + 1e-9)
+        moved += ref.norm_in(center, matrix) > radius
+        assert state.estimate.theta[0, h].any() == (ref.norm_in(center, matrix) > radius)
+    assert moved == outside
 
 
 def test_learning_may_start_at_the_estimate():
