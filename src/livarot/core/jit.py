@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+import numpy as np
+from numba import config, njit
 
 Kernel = Callable[..., Any]
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile a module-level function; the machine code is cached on disk."""
+    """Compile a module-level function; the machine code is cached on disk.
+
+    With ``NUMBA_DISABLE_JIT=1`` it stays Python, and as silent about divisions by zero as when compiled.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
+        return np.errstate(all="ignore")(function)
     compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled
