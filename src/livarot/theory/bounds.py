@@ -430,7 +430,7 @@ def _failed(
     if reading == "printed" and constants.param_bound < 1.0:
         found.append(f"B = {constants.param_bound:.3g}, the paper assumes B >= 1")
     if constants.rho == 0.0:
-        found.append("rho = 0: some stage has no features, the paper assumes rho > 0")
+        found.append("rho = 0: some stage has nothing to learn, the paper assumes rho > 0")
     if not constants.zero_outcomes:
         found.append("a pair has no outcome with phi = 0, which the bound of Hessians by kappa needs (E9)")
     if spread > sigma_bar_limit(constants.horizon) * (1.0 + 1e-9):
