@@ -204,8 +204,9 @@ def max_reachable(rows):
 
 
 def smallest_scale(rows):
-    """rho: over the stages, the smallest of the largest feature norms."""
-    return min(max(math.sqrt(dot(f, f)) for state in stage for row in state for f in row[1]) for stage in rows)
+    """rho: over the stages, the smallest of the largest feature norms, certain outcomes left out."""
+    several = [[row for state in stage for row in state if len(row[0]) > 1] for stage in rows]
+    return min(max((math.sqrt(dot(f, f)) for row in stage for f in row[1]), default=0.0) for stage in several)
 
 
 # ---------------------------------------------------------------- episodes

@@ -66,9 +66,11 @@ def kappa_random(model, bound, rng, n=300):
 
 
 def rho(model, all_states=False):
+    """The smallest over stages of the largest feature norm; a certain outcome is never chosen for its features."""
     largest = [0.0] * len(model["rows"])
     for h, row in pairs(model, all_states):
-        largest[h] = max([largest[h], *(math.sqrt(ref.dot(phi, phi)) for phi in row[1])])
+        if len(row[0]) > 1:
+            largest[h] = max([largest[h], *(math.sqrt(ref.dot(phi, phi)) for phi in row[1])])
     return min(largest)
 
 

@@ -103,6 +103,44 @@ def test_rho_and_kappa():
     assert kappa_of(mdp.problem, 3.0) == 3.0
 
 
+def odd_rooms(lone=1.0):
+    """State 0: two outcomes, norms up to .5.  State 1: a certain one.  The others, never reached: nine, up to .9."""
+
+    def features(h, s, a):
+        if s == 0:
+            return [0, 1], [[0.0, 0.0], [0.3, 0.4]]
+        if s == 1:
+            return [1], [[lone, 0.0]]
+        return list(range(9)), [[0.0, 0.9 * i / 8] for i in range(9)]
+
+    reward = np.zeros((9, 1))
+    return livarot.MNLMDP.from_function(3, 9, 1, features=features, reward=reward, theta=[0.1, 0.2], param_bound=0.5)
+
+
+def test_the_burn_in_s_constants_are_those_of_all_states():
+    """The printed routine draws its pseudo samples from all of S, also where no trajectory ever comes."""
+    problem = odd_rooms().problem
+    assert not problem.reachable[:, 2:].any()
+    assert rho(problem) == pytest.approx(0.9, rel=1e-15)
+    assert kappa_of(problem, None) == pytest.approx(81 * math.exp(2.0), rel=1e-13)
+    _, state = play_agent(odd_rooms(), Livarot(n_explore=7), 7)
+    noise = 3.5 * math.sqrt(2 * math.log(8 * 3 / 0.05))
+    bias = 9**0.25 * (81 * math.exp(2.0) / 0.9) ** 1.5 * 2 * math.log(1 + 8 / 2)
+    assert state.within.radius[0] == pytest.approx((1 + 3 * math.sqrt(2)) * (noise + bias), rel=1e-12)
+
+
+def test_what_the_design_cannot_choose_is_not_in_rho():
+    """A certain outcome has no leverage, whatever its feature: the longest one that is chosen has norm .9, not 1."""
+    problem = odd_rooms(lone=1.0).problem
+    design = literal_design(problem, 6, 2.0)
+    features = [problem.rows.features(int(design.pair[t, 0]))[design.choice[t, 0]] for t in range(6)]
+    chosen = np.linalg.norm(features, axis=1)
+    assert chosen.max() == pytest.approx(0.9)
+    assert rho(problem) == livarot.theory.rho(problem, all_states=True) == pytest.approx(chosen.max())
+    assert livarot.theory.rho(problem) == pytest.approx(0.5)  # of the states that can be reached
+    assert rho(odd_rooms(lone=0.0).problem) == rho(problem)
+
+
 # ---------------------------------------------------------------- the five choices
 def explored_state(mdp, **options):
     options = {"n_explore": 12, "kappa": 1.2, "reg": 10.0} | options
@@ -112,18 +150,24 @@ def explored_state(mdp, **options):
 CHAIN = envs.hard_chain(4, gap=0.2, seed=7)
 
 
-def test_learning_starts_at_zero_projected_on_the_set():
-    state = explored_state(CHAIN)
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize(("kappa", "outside"), [(1.2, 0), (1e-4, 3), (1e-6, 4)])
+def test_learning_starts_at_zero_projected_on_the_set(kappa, outside, warm):
+    """With a small kappa the sets are narrow and 0 is outside of most; the metric is the Gram matrix of the start."""
+    state = explored_state(CHAIN, kappa=kappa, warm_start=warm)
     assert math.isfinite(state.within.radius[0])
     assert state.within.bound == CHAIN.problem.param_bound
+    moved = 0
     for h in range(4):
-        matrix = CHAIN.problem.rows.unpack(state.within.shape[0, h])
-        regions = [
-            (state.within.center[0, h], matrix, state.within.radius[0]),
-            ref.ball(2, state.within.bound),
-        ]
-        exact = ref.project(np.zeros(2), 10.0 * np.eye(2), regions)
-        np.testing.assert_allclose(state.estimate.theta[0, h], exact, rtol=0, atol=1e-9)
+        matrix, gram = (CHAIN.problem.rows.unpack(x[0, h]) for x in (state.within.shape, state.estimate.gram))
+        center, radius = state.within.center[0, h], state.within.radius[0]
+        regions = [(center, matrix, radius), ref.ball(2, state.within.bound)]
+        exact = ref.project(np.zeros(2), gram, regions)
+        np.testing.assert_allclose(state.estimate.theta[0, h], exact, rtol=0, atol=1e-7)
+        assert ref.norm_in(state.estimate.theta[0, h] - center, matrix) <= radius * (1 + 1e-9)
+        moved += ref.norm_in(center, matrix) > radius
+        assert state.estimate.theta[0, h].any() == (ref.norm_in(center, matrix) > radius)
+    assert moved == outside
 
 
 def test_learning_may_start_at_the_estimate():

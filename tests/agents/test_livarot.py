@@ -8,7 +8,7 @@ import pytest
 
 import livarot
 from livarot import LivarotError, agents, envs
-from livarot.agents import LiteralExploration, Livarot
+from livarot.agents import OFUMNLPP, BonusLivarot, LiteralExploration, Livarot
 from livarot.planning.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, VarianceBonus
 from livarot.simulation.streams import environment_uniforms
 from tests import reference_agents as twin
@@ -103,6 +103,24 @@ def test_optimism_holds_when_the_sets_cover_the_parameter():
 
 
 # ---------------------------------------------------------------- radii and presets
+@pytest.mark.parametrize("n", [0, 1, 2, 40])
+def test_the_theory_s_radius_is_that_of_the_lemma_s_index(n):
+    """The lemma's set number t is around theta_hat_t, and theta_hat_1 is the start: after n updates t = n + 1."""
+    own, shared = envs.hard_chain(5).problem, envs.river_swim(4, 6, shared_parameter=True).problem
+    for problem, updates in ((own, n), (shared, 6 * n)):
+        d, H, bound = problem.dim, problem.horizon, problem.param_bound
+        exact = math.sqrt(2 / 3 * d * math.log((updates + 1) * H / 0.05)) + 2 * bound * math.sqrt(144 * d)
+        for agent in (Livarot.theory(100), BonusLivarot.theory()):
+            assert agent.radius(problem, n) == pytest.approx(exact, rel=1e-14)
+    bandit = envs.mnl_bandit().problem
+    agent, d, bound = OFUMNLPP.theory(), bandit.dim, bandit.param_bound
+    reg = agent.init(bandit).estimate.gram.max()
+    exact = math.sqrt(2 / 3 * d * math.log((n + 1) / 0.05)) + 2 * bound * math.sqrt(reg)
+    assert agent.radius(bandit, n) == pytest.approx(exact, rel=1e-14)
+    late = Livarot.theory(100, n_explore=9)
+    assert late.radius(own, n + 9, 9) == Livarot.theory(100).radius(own, n)
+
+
 def test_the_radius_counts_updates_or_episodes():
     problem, shared = (
         envs.hard_chain(5, gap=0.1).problem,
@@ -141,7 +159,7 @@ def test_presets():
     problem = envs.hard_chain(4, gap=0.1).problem
     gram = problem.rows.unpack(theory.init(problem).estimate.gram)
     np.testing.assert_array_equal(gram, np.stack([288.0 * np.eye(2)] * 4)[None])
-    expected = math.sqrt(4 / 3 * math.log(9 * 4 / 0.05)) + 2 * problem.param_bound * math.sqrt(288)
+    expected = math.sqrt(4 / 3 * math.log(10 * 4 / 0.05)) + 2 * problem.param_bound * math.sqrt(288)
     assert theory.radius(problem, 9) == pytest.approx(expected)
 
 

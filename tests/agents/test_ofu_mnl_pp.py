@@ -114,7 +114,7 @@ def test_constants():
     eta = (1 + 3 * math.sqrt(2) * 3.0) / 2
     reg = max(12 * math.sqrt(2) * 3 * eta, 144 * eta * 3, 2)
     np.testing.assert_allclose(theory.init(problem).estimate.gram[0, 0].reshape(3, 3), reg * np.eye(3), rtol=1e-14)
-    expected = math.sqrt(2 / 3 * 3 * math.log(40 / 0.05)) + 2 * 3.0 * math.sqrt(reg)
+    expected = math.sqrt(2 / 3 * 3 * math.log(41 / 0.05)) + 2 * 3.0 * math.sqrt(reg)
     assert theory.radius(problem, 40) == pytest.approx(expected, rel=1e-14)
     run = livarot.run(mnl_bandit(5, 4, 3), theory, 20, seed=range(3))
     assert run.covered.all() and run.optimism_gap.min() >= -1e-12 and run.optimism_loss.max() == 0.0

@@ -82,6 +82,26 @@ def test_presets_and_constants():
         assert theory.radius(problem, episode) == pytest.approx(math.sqrt(2 * eta * total + 4 * reg * bound**2))
 
 
+@pytest.mark.parametrize("episode", [0, 1, 7, 100])
+def test_the_theory_s_radius_counts_the_updates_of_a_shared_parameter(episode):
+    """n episodes of H stages are nH updates, and the radius is that of the estimate number nH + 1."""
+    H, delta = 20, 0.05
+    problem = envs.river_swim(6, H, shared_parameter=True).problem
+    d, U, bound = problem.dim, problem.max_reachable, problem.param_bound
+    eta = 0.5 * math.log(1 + U) + bound + 1
+    reg = 84 * math.sqrt(2) * eta * (bound + d)
+    t = episode * H + 1
+    level = math.log(2 * math.sqrt(1 + 2 * t) * H / delta)
+    growth = 3 * math.log(1 + U * t) + bound + 2
+    total = growth * (17 / 16 * reg + 2 * math.sqrt(reg) * level + 16 * level**2) + 2
+    total += 7 * math.sqrt(6) / 6 * d * eta * math.log(1 + (t + 1) / (2 * reg))
+    exact = math.sqrt(2 * eta * total + 4 * reg * bound**2)
+    assert UCRLMNLOL.theory().radius(problem, episode) == pytest.approx(exact, rel=1e-13)
+    # the printed radius has the number of the episode
+    printed = 0.02 * twin.ucrl_radius(episode + 1, H, d, U, delta)
+    assert UCRLMNLOL.paper().radius(problem, episode) == pytest.approx(printed, rel=1e-13)
+
+
 def test_the_theory_runs_and_covers():
     result = livarot.run(envs.river_swim(4, 6), UCRLMNLOL.theory(), 10, seed=range(2))
     assert result.covered.all()

@@ -81,8 +81,7 @@ def test_projection_at_condition_1e8_is_feasible_and_optimal():
         body = Ellipsoid(np.zeros(d), matrix, radius)
         x = direction * (reach * radius / ref.norm_in(direction, matrix))
         found = body.projection(x, metric)
-        # what is "on" the boundary is known to rounding only
-        assert exact_excess(body, found.point) <= (1e-10 if reach != 1.0 else 2e-8)
+        assert exact_excess(body, found.point) <= 1e-10
         assert found.kkt <= 1e-8
         assert found.multiplier >= 0.0
         assert found.well_conditioned
@@ -94,6 +93,50 @@ def test_projection_at_condition_1e8_is_feasible_and_optimal():
             assert found.multiplier > 0.0
             assert kkt_residual(found, x, metric, body) <= 1e-8
     assert active == 300
+
+
+def in_the_norm_of(rng, matrix, reach):
+    """A random vector of length ``reach`` in the norm of a matrix, mostly along its weak directions."""
+    values, vectors = np.linalg.eigh(matrix)
+    g = np.longdouble(vectors @ (rng.normal(size=len(matrix)) / np.sqrt(np.maximum(values, 1e-17 * values[-1]))))
+    return np.asarray(g * (np.longdouble(reach) / np.sqrt(g @ np.longdouble(matrix) @ g)), dtype=float)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0], ids=["at the origin", "elsewhere"])
+def test_projections_from_weak_directions_are_feasible_at_condition_1e8(far):
+    """Along a weak direction |x|_A is wrong in doubles by rounding times the condition: what is outside by 1e-9 has to
+    move, and nothing may end up outside by more than 1e-10."""
+    rng = np.random.default_rng(26)
+    for k in range(700):
+        d = int(rng.integers(1, 9))
+        metric, matrix = (conditioned(rng, d, rng.choice([1.0, 1e8]), 10.0 ** rng.uniform(-6, 9)) for _ in range(2))
+        reach = (1.0, 1 + 1e-9, 1 + 1e-6, 1.5, 3.0, 1e3, 1e6)[k % 7]
+        body = Ellipsoid(far * rng.normal(size=d) / np.sqrt(np.abs(matrix).max()), matrix, 1.0)
+        x = body.center + in_the_norm_of(rng, matrix, reach)
+        found = body.projection(x, metric)
+        assert exact_excess(body, found.point) <= 1e-10
+        assert body.contains(found.point)
+        assert found.well_conditioned
+        assert kkt_residual(found, x, metric, body) <= 1e-6
+        assert (found.multiplier > 0.0) == (exact_excess(body, x) > 1e-11)
+
+
+@pytest.mark.parametrize("condition", [1e10, 1e12, 1e14, 1e16])
+def test_every_residual_above_1e_6_is_flagged(condition):
+    """The residual of the returned point in extended precision; most of these problems cannot be solved better."""
+    rng = np.random.default_rng(27)
+    flagged = 0
+    for k in range(350):
+        d = int(rng.integers(2, 9))
+        metric, matrix = (conditioned(rng, d, condition, 10.0 ** rng.uniform(-6, 9)) for _ in range(2))
+        reach = (1.0, 1 + 1e-9, 1 + 1e-6, 1.5, 3.0, 1e3, 1e6)[k % 7]
+        body = Ellipsoid(np.zeros(d), matrix, 1.0)
+        x = in_the_norm_of(rng, matrix, reach) if k % 2 else rng.normal(size=d)
+        found = body.projection(x, metric)
+        residual = kkt_residual(found, x, metric, body) if exact_excess(body, x) > 1e-11 else 0.0
+        assert not found.well_conditioned or (residual <= 1.001e-6 and exact_excess(body, found.point) <= 1.001e-6)
+        flagged += not found.well_conditioned
+    assert flagged > 20 or condition == 1e10
 
 
 def test_projection_follows_the_centre():

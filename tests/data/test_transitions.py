@@ -155,6 +155,19 @@ def test_stages(fit):
         MNLTransition(features=["action:severity"], reachable=REACHABLE, homogeneous=False).fit(LOG)
 
 
+@pytest.mark.parametrize("kind", ["wald", "finite-sample"])
+def test_the_sets_of_all_stages_hold_together(kind):
+    """Five sets at level .9 together are five sets at level 1 - .1/5 alone (union bound)."""
+    settings = {"features": ["action:severity"], "reachable": REACHABLE}
+    sets = MNLTransition(**settings, homogeneous=False, stage="t").fit(LOG).confidence_set(0.9, kind)
+    for k, own in enumerate(sets):
+        alone = MNLTransition(**settings).fit(LOG[LOG.t == k])
+        assert own.radius == pytest.approx(alone.confidence_set(0.98, kind).radius, rel=1e-9)
+        assert own.radius > 1.05 * alone.confidence_set(0.9, kind).radius
+        if kind == "wald":  # the quantile of a chi square with two degrees of freedom is -2 log(1 - level)
+            assert own.radius == pytest.approx(np.sqrt(-2 * np.log(0.02)), rel=1e-12)
+
+
 def test_the_mdp_has_the_fitted_probabilities(fit):
     mdp = fit.to_mdp(reward={"well": 1.0, ("ill", "wait"): 0.5}, horizon=4, start={"well": 0.5, "ill": 0.5})
     labels = labels_of(mdp)

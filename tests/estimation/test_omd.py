@@ -239,6 +239,34 @@ def test_projection_of_an_estimate(kind):
         assert same_bits((new.gram, new.whiten), (estimate.gram, estimate.whiten))
 
 
+@pytest.mark.parametrize("bound", [math.inf, 2.0], ids=["ellipsoid", "intersection"])
+def test_projections_on_an_ill_conditioned_set_are_feasible(bound):
+    """Condition 1e8, parameters along its weak directions: nothing is left outside by more than 1e-10."""
+    rng = np.random.default_rng(31)
+    problem = to_mdp(random_model(rng, H=1, S=4, A=2, d=5, U=4), param_bound=5.0).problem
+    for k in range(200):
+        q, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+        values = np.array([1.0, *10.0 ** rng.uniform(-8, 0, size=3), 1e-8]) * 10.0 ** rng.uniform(0, 8)
+        matrix = (q * values) @ q.T
+        matrix = (matrix + matrix.T) / 2
+        center = rng.normal(size=5)
+        center *= rng.random() / np.linalg.norm(center)
+        away = q @ (rng.normal(size=5) / np.sqrt(values))
+        away *= (1 + 1e-9, 1 + 1e-6, 1.5, 1e3)[k % 4] / wide_norm(away, matrix)
+        within = ParameterSet(bound, center[None, None], problem.rows.pack(matrix)[None, None], np.ones(1))
+        gram = problem.rows.pack(random_matrix(rng, 5, 0.5))[None, None]
+        estimate = whitened(problem, (center + away)[None, None], gram)
+        theta = project_estimate(problem, estimate, within).theta[0, 0]
+        assert wide_norm(theta - center, matrix) <= 1 + 1e-10
+        assert np.linalg.norm(theta) <= bound * (1 + 1e-10)
+
+
+def wide_norm(x, matrix):
+    """|x| in the norm of a matrix, in extended precision."""
+    wide = np.longdouble(x)
+    return float(np.sqrt(wide @ np.longdouble(matrix) @ wide))
+
+
 # ---------------------------------------------------------------- purity, replicas, extremes
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs_are_left_alone(kind):

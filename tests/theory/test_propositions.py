@@ -143,3 +143,39 @@ def test_the_certified_value_is_optimistic():
             assert plan.upper[r] >= optimum - TOLERANCE
             close += plan.upper[r] < optimum + 0.01 * H
     assert close > MODELS / 10  # the bound is not merely huge
+
+
+def test_the_curvature_of_a_stage_grows_with_the_span_of_its_values():
+    """Half the second derivative of E[V] from theta* to theta is at most 2 beta^2 span(V) max|phi|^2, |.| as in C.
+
+    Hence one H per stage, and H^2 in the theorem's curvature term (step 7 of its proof has H^2 per stage).  The maxima
+    themselves sum to at most 2 kappa d log(1 + T/(d lambda)) along any sequence of pairs with a zero row.
+    """
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        d, T, reg, bound = int(rng.integers(1, 5)), 40, float(rng.uniform(1.0, 20.0)), float(rng.uniform(0.1, 2.0))
+        gram, total, kappa = reg * np.eye(d), 0.0, 1.0
+        for _ in range(T):
+            n, span = int(rng.integers(2, 5)), float(10 ** rng.uniform(-1, 2))
+            phi = np.vstack((np.zeros(d), rng.normal(size=(n - 1, d))))
+            phi /= max(1.0, float(np.linalg.norm(phi, axis=1).max()))
+            theta = rng.normal(size=d)
+            theta *= bound / np.linalg.norm(theta)
+            value, beta = span * rng.random(n), float(rng.uniform(0.1, 3.0))
+            step = rng.normal(size=d)
+            step *= 2 * beta / math.sqrt(step @ gram @ step)  # two points of an ellipsoid of radius beta
+            width = float(np.einsum("ij,jk,ik->i", phi, np.linalg.inv(gram), phi).max())
+            for t in (0.0, 0.5, 1.0):
+                p = np.exp(phi @ (theta + t * step))
+                p /= p.sum()
+                x = phi @ step
+                second = p @ ((value - p @ value) * (x - p @ x) ** 2)
+                assert abs(second) / 2 <= 2 * beta**2 * np.ptp(value) * width * (1 + TOLERANCE)
+            p = np.exp(phi @ theta)
+            p /= p.sum()
+            small = np.sort(p)
+            kappa = max(kappa, 1 / (small[0] * small[1]))
+            total += width
+            centred = phi - p @ phi
+            gram = gram + (centred.T * p) @ centred
+        assert total <= 2 * kappa * d * math.log1p(T / (d * reg)) * (1 + TOLERANCE)

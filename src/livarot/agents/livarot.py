@@ -28,6 +28,7 @@ from livarot.agents.exploration import (
     kappa_of,
     rho,
 )
+from livarot.agents.parts import lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
@@ -153,9 +154,8 @@ class Livarot:
         if self.printed_radius:
             beta = livarot_radius_printed(episode + 1, problem.dim, problem.param_bound, self.failure_level)
         else:
-            updates = (episode - n_explore) * (problem.horizon if problem.shared_parameter else 1)
-            reg = self._reg(problem)
-            beta = livarot_radius(updates, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level)
+            t, reg = lemma_index(updates(problem, episode - n_explore), self.reg), self._reg(problem)
+            beta = livarot_radius(t, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level)
         return self.beta_scale * beta
 
     def _end_exploration(self, problem: Problem, state: LivarotState) -> LivarotState:

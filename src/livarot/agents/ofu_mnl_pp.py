@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from livarot.agents.one_stage import RAISED_UTILITY, UTILITY_BOX, informative_stage, one_stage_plan
+from livarot.agents.parts import lemma_index
 from livarot.confidence.radii import livarot_radius
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
@@ -78,8 +79,8 @@ class OFUMNLPP:
 
     def radius(self, problem: Problem, episode: int) -> float:
         """beta of the plan made after ``episode`` episodes, one OMD step each."""
-        reg = self._reg(problem)
-        return self.beta_scale * livarot_radius(episode, problem.dim, 1, problem.param_bound, reg, self.failure_level)
+        t, reg = lemma_index(episode, self.reg), self._reg(problem)
+        return self.beta_scale * livarot_radius(t, problem.dim, 1, problem.param_bound, reg, self.failure_level)
 
     def _step_size(self, problem: Problem) -> float:
         if self.step_size is not None:

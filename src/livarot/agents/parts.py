@@ -10,9 +10,23 @@ from livarot.core.problem import Problem
 from livarot.errors import bad, require_non_negative, require_positive, require_probability
 
 
+def updates(problem: Problem, episodes: int) -> int:
+    """Updates of a parameter in that many episodes: ``episodes`` H where the stages share it."""
+    return episodes * (problem.horizon if problem.shared_parameter else 1)
+
+
 def transitions(problem: Problem, episode: int) -> int:
     """Transitions per parameter after ``episode`` episodes and the coming one: (episode + 1) H where it is shared."""
-    return (episode + 1) * (problem.horizon if problem.shared_parameter else 1)
+    return updates(problem, episode + 1)
+
+
+def lemma_index(n_updates: int, reg: float | None) -> int:
+    """t of Lemma (confidence set learning phase): n updates lead from theta_hat_1 to theta_hat_{n+1}, so t = n + 1.
+
+    The lemma is about the theory's lambda, ``reg`` None.  A ``reg`` of one's own comes without a promise and with a
+    radius that is scaled by experience: there t = n, the count with which those scales were tuned.
+    """
+    return n_updates + 1 if reg is None else n_updates
 
 
 def outcomes(problem: Problem) -> int:

@@ -18,7 +18,7 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, log_radius
+from livarot.agents.parts import check_settings, lemma_index, log_radius, updates
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import livarot_radius
 from livarot.core.plan import Episodes, Plan
@@ -75,9 +75,9 @@ class ThompsonLivarot:
 
     def formula(self, problem: Problem, episode: int) -> float:
         """v without ``beta_scale``."""
-        updates = episode * (problem.horizon if problem.shared_parameter else 1)
+        t = lemma_index(updates(problem, episode), self.reg)
         bound, reg = problem.param_bound, self._reg(problem)
-        return livarot_radius(updates, problem.dim, problem.horizon, bound, reg, self.failure_level)
+        return livarot_radius(t, problem.dim, problem.horizon, bound, reg, self.failure_level)
 
     def _reg(self, problem: Problem) -> float:
         return 144.0 * problem.dim if self.reg is None else self.reg

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from livarot.agents.parts import outcomes, updates
 from livarot.confidence.radii import second_order_radius, second_order_radius_printed
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
@@ -74,16 +75,16 @@ class UCRLMNLOL:
         return UCRLMNLOLState(estimate, state.episode + 1)
 
     def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        t, outcomes = episode + 1, max(problem.max_reachable, 2)
+        """beta of the plan made after ``episode`` episodes: t is their number as printed, and that of updates else."""
         if self.printed_radius:
-            beta = second_order_radius_printed(t, problem.dim, problem.horizon, outcomes, self.failure_level)
+            t = episode + 1
+            beta = second_order_radius_printed(t, problem.dim, problem.horizon, outcomes(problem), self.failure_level)
         else:
             beta = second_order_radius(
-                t,
+                updates(problem, episode) + 1,
                 problem.dim,
                 problem.horizon,
-                outcomes,
+                outcomes(problem),
                 problem.param_bound,
                 self._reg(problem),
                 self._step_size(problem),

@@ -26,7 +26,7 @@ def livarot_radius_printed(t: int, dim: int, bound: float, failure_level: float)
 
 
 def livarot_radius(t: int, dim: int, horizon: int, bound: float, reg: float, failure_level: float) -> float:
-    """beta_t = sqrt(2/3 d log(t H/delta)) + 2 B sqrt(lambda), t the number of OMD updates of the parameter (E18)."""
+    """beta_t = sqrt(2/3 d log(t H/delta)) + 2 B sqrt(lambda), for theta_hat_t, which has seen t - 1 updates (E18)."""
     return math.sqrt(2.0 / 3.0 * dim * math.log(max(t, 1) * horizon / failure_level)) + 2.0 * bound * math.sqrt(reg)
 
 
@@ -62,7 +62,10 @@ def second_order_radius_printed(t: int, dim: int, horizon: int, n_outcomes: int,
 def second_order_radius(
     t: int, dim: int, horizon: int, n_outcomes: int, bound: float, reg: float, step_size: float, failure_level: float
 ) -> float:
-    """The explicit radius of OFU-MNL+ (Lee and Oh 2024) with K = U - 1 and delta/H; certain there, likely here."""
+    """The explicit radius of OFU-MNL+ (Lee and Oh 2024) with K = U - 1 and delta/H; certain there, likely here.
+
+    beta_t is that of theta_t, which has seen t - 1 updates, whatever number of episodes they took.
+    """
     level = math.log(2.0 * math.sqrt(1.0 + 2.0 * t) * horizon / failure_level)
     growth = 3.0 * math.log(1.0 + n_outcomes * t) + bound + 2.0
     loss = growth * (17.0 / 16.0 * reg + 2.0 * math.sqrt(reg) * level + 16.0 * level**2)

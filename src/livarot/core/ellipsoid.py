@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.linalg import cholesky, project_packed, projection_workspace, solve_cholesky
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite, require_non_negative
 
+Wide = NDArray[Any]  # of numpy.longdouble, whose arithmetic numpy's annotations take for that of doubles
+
+INSIDE = 1e-11  # a point no further outside than this share of the radius stays where it is
+TRUSTED = 1e-6  # residuals above are flagged
+POLISH = 8  # steps in extended precision; two or three are the rule
+
 
 class Projection(NamedTuple):
     """A projection and its certificate.
 
-    ``kkt`` is ``|M(x - x0) + mu A(x - c)|`` relative to the size of its terms; ``well_conditioned`` is False when
-    a factorisation met a pivot below rounding, and then ``kkt`` says how far the answer can be trusted.
+    ``kkt`` is ``|M(x - x0) + mu A(x - c)|`` relative to ``|M(x0 - c)| + |M(x - c)|``, of the point as it is returned.
+    ``well_conditioned`` is False when a factorisation met a pivot below rounding, when ``kkt`` exceeds 1e-6, or when
+    the point is outside by more than that share of the radius: then the answer can be trusted as far as ``kkt`` says.
     """
 
     point: FloatArray
@@ -69,8 +76,7 @@ class Ellipsoid:
 
     def distance(self, x: ArrayLike) -> float:
         """|x - center|_matrix."""
-        off = _vector("x", x, self.dim) - self.center
-        return math.sqrt(max(float(off @ self.matrix @ off), 0.0))
+        return float(_length(self.matrix, _vector("x", x, self.dim), self.center))
 
     def contains(self, x: ArrayLike, tolerance: float = 1e-10) -> bool:
         """Is x inside, up to a relative tolerance on the radius?"""
@@ -82,35 +88,47 @@ class Ellipsoid:
 
     def projection(self, x: ArrayLike, metric: ArrayLike) -> Projection:
         """:meth:`project` with its multiplier and KKT residual."""
-        target = _vector("x", x, self.dim) - self.center
-        matrix = _symmetric("metric", metric, self.center)
+        given = _vector("x", x, self.dim)
+        target, matrix = given - self.center, _symmetric("metric", metric, self.center)
         # scale both matrices to order one, by powers of four: exact, and so are their roots
         size_m, size_a = _order("metric", matrix), _order("matrix", self.matrix)
-        blocks = np.array([0, self.dim]), np.array([0, self.dim**2])
+        m, a, radius = matrix / size_m, self.matrix / size_a, self.radius * np.sqrt(1.0 / size_a)
+        if _length(a, given, self.center) <= radius * (1.0 + INSIDE):
+            return Projection(given, 0.0, 0.0, 0, True)
         out = np.empty(self.dim)
-        m, a = matrix / size_m, self.matrix / size_a
-        mu, steps, sound = project_packed(
-            m.reshape(-1),
-            a.reshape(-1),
-            *blocks,
-            target,
-            self.radius * np.sqrt(1.0 / size_a),
-            out,
-            projection_workspace(self.dim, self.dim**2),
-        )
-        if mu > 0.0 and self.radius > 0.0:
-            out, mu = _polish(m, a, target, out, mu, self.radius * np.sqrt(1.0 / size_a))
-        pull, push = m @ (out - target), a @ out
-        if mu == 0.0 or self.radius == 0.0:
-            kkt = 0.0
-        elif np.isinf(mu):
-            pull, push = pull / np.abs(pull).max(), push / max(float(np.abs(push).max()), 1e-320)
-            kkt = float(np.linalg.norm(pull / np.linalg.norm(pull) + push / np.linalg.norm(push)))
-        else:
-            kkt = float(np.linalg.norm(pull + mu * push) / (np.linalg.norm(m @ target) + np.linalg.norm(m @ out)))
-        inside = mu == 0.0
-        point = np.asarray(x, dtype=np.float64).copy() if inside else self.center + out
-        return Projection(point, mu * size_m / size_a, kkt, steps, bool(sound))
+        blocks = np.array([0, self.dim]), np.array([0, self.dim**2])
+        work = projection_workspace(self.dim, self.dim**2)
+        mu, steps, sound = project_packed(m.reshape(-1), a.reshape(-1), *blocks, target, radius, out, work)
+        if self.radius > 0.0:
+            out, mu = _polish(m, a, target, out, mu, radius)
+        point = self.center + out
+        kkt = _kkt(m, a, given, point, self.center, mu) if self.radius > 0.0 else 0.0
+        inside = self.radius == 0.0 or bool(_length(a, point, self.center) <= radius * (1.0 + TRUSTED))
+        return Projection(point, mu * size_m / size_a, kkt, steps, bool(sound) and kkt <= TRUSTED and inside)
+
+
+def _wide(*arrays: FloatArray) -> tuple[Wide, ...]:
+    return tuple(x.astype(np.longdouble) for x in arrays)
+
+
+def _length(a: FloatArray, x: FloatArray, center: FloatArray) -> Any:
+    """|x - center|_A in extended precision: double precision is wrong by rounding times the condition of A."""
+    wide, one, other = _wide(a, x, center)
+    return np.sqrt(max((one - other) @ wide @ (one - other), np.longdouble(0.0)))
+
+
+def _kkt(m: FloatArray, a: FloatArray, x0: FloatArray, x: FloatArray, center: FloatArray, mu: float) -> float:
+    """The residual of :class:`Projection`; where mu is infinite, how far the two terms are from opposite directions."""
+    wide_m, wide_a, origin, point, middle = _wide(m, a, x0, x, center)
+    pull, push = wide_m @ (point - origin), wide_a @ (point - middle)
+    if np.isinf(mu):
+        return float(_norm(pull / _norm(pull) + push / _norm(push))) if _norm(push) > 0.0 else 0.0
+    return float(_norm(pull + mu * push) / (_norm(wide_m @ (origin - middle)) + _norm(wide_m @ (point - middle))))
+
+
+def _norm(x: Wide) -> Any:
+    largest = np.abs(x).max()
+    return largest * np.sqrt(np.sum((x / largest) ** 2)) if largest > 0.0 else largest
 
 
 def _order(argument: str, matrix: FloatArray) -> float:
@@ -148,29 +166,32 @@ def _polish(
 ) -> tuple[FloatArray, float]:
     """Refine (M + mu A) x = M target and |x|_A = radius with residuals and norms in extended precision.
 
-    Plain double precision leaves |x|_A, and with it mu, wrong by rounding times the condition of A.
+    Plain double precision leaves |x|_A, and with it mu, wrong by rounding times the condition of A.  Of x and the move
+    y = target - x, for which (M + mu A) y = mu A target, the shorter one is refined: its error is relative to it.
     """
-    wide_m, wide_a = m.astype(np.longdouble), a.astype(np.longdouble)
-    point, goal = x.astype(np.longdouble), wide_m @ target.astype(np.longdouble)
+    wide_m, wide_a, aim, point = _wide(m, a, target, x)
+    near = _norm(aim - point) < _norm(point)
     factor = np.empty(a.size)
-    for _ in range(4 if np.isfinite(mu) else 0):
+    for turn in range(POLISH if np.isfinite(mu) else 0):
         if not cholesky((m + mu * a).reshape(-1), 0, len(x), factor, 0):
             break
-        system = wide_m + np.longdouble(mu) * wide_a
+        weight = np.longdouble(mu)
+        system, short = wide_m + weight * wide_a, aim - point if near else point
+        goal = weight * (wide_a @ aim) if near else wide_m @ aim
         for _ in range(2):
-            step = (goal - system @ point).astype(np.float64)
+            step = (goal - system @ short).astype(np.float64)
             solve_cholesky(factor, 0, len(x), step, 0)
-            point = point + step
+            short = short + step
+        point = aim - short if near else short
         pull = wide_a @ point
         norm = np.sqrt(point @ pull)
         off = float(norm / np.longdouble(radius)) - 1.0
         solved = pull.astype(np.float64)
         solve_cholesky(factor, 0, len(x), solved, 0)
         slope = float(pull @ solved)
-        moved = mu + off * float(norm) ** 2 / slope if slope > 0.0 else mu
-        if abs(off) < 1e-14 or not moved > 0.0:
+        if abs(off) < 1e-14 or not slope > 0.0 or turn == POLISH - 1:
             break
-        mu = moved
+        mu = max(mu + off * float(norm) ** 2 / slope, 0.0)  # 1/|x(mu)| is concave: a step back may go too far
     largest = np.abs(point).max()
     if not largest > 0.0:
         return x, mu

@@ -18,9 +18,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, cast
 
-from numba import njit
+import numpy as np
+from numba import config, njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
 
 Kernel = Callable[..., Any]
 
@@ -72,8 +72,12 @@ class _Cache(FunctionCache):
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile a module-level function; the machine code is cached on disk."""
+    """Compile a module-level function; the machine code is cached on disk.
+
+    With ``NUMBA_DISABLE_JIT=1`` it stays Python, and as silent about divisions by zero as when compiled.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
+        return np.errstate(all="ignore")(function)
     compiled: Any = njit(nogil=True, error_model="numpy")(function)
-    if isinstance(compiled, Dispatcher):  # not with NUMBA_DISABLE_JIT
-        setattr(compiled, "_cache", _Cache(function))  # noqa: B010 (numba's types do not tell of it)
+    setattr(compiled, "_cache", _Cache(function))  # noqa: B010 (numba's types do not tell of it)
     return cast("Kernel", compiled)

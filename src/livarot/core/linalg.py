@@ -19,6 +19,7 @@ from livarot.core.jit import jit
 
 PIVOT_FLOOR = 1e-15
 MAX_NEWTON = 100
+OUTSIDE = 1e-11  # share of a radius by which a projection may be outside
 
 
 @jit
@@ -208,6 +209,55 @@ def quadratic(gram, block_start, gram_start, block_coords, x, y):
                 row += gram[at + i * n + j] * (x[cj] - y[cj])
             total += di * row
     return math.sqrt(max(total, 0.0))
+
+
+@jit
+def product_and_error(a, b):
+    """a b rounded, and what rounding took away, exactly (Dekker 1971)."""
+    far_a, far_b = 134217729.0 * a, 134217729.0 * b  # 2^27 + 1
+    high_a, high_b = far_a - (far_a - a), far_b - (far_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    rounded = a * b
+    return rounded, ((high_a * high_b - rounded) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+@jit
+def accurate_quadratic(gram, block_start, gram_start, block_coords, x, y):
+    """:func:`quadratic` with twice the digits: that one is wrong by rounding times the condition of the matrix."""
+    total, lost = 0.0, 0.0
+    for b in range(len(block_start) - 1):
+        first, n, at = block_start[b], block_start[b + 1] - block_start[b], gram_start[b]
+        for i in range(n):
+            di = x[block_coords[first + i]] - y[block_coords[first + i]]
+            for j in range(n):
+                dj = x[block_coords[first + j]] - y[block_coords[first + j]]
+                pair, pair_error = product_and_error(di, dj)
+                term, term_error = product_and_error(gram[at + i * n + j], pair)
+                before = total
+                total = before + term
+                added = total - before
+                lost += (before - (total - added)) + (term - added) + term_error + gram[at + i * n + j] * pair_error
+    return math.sqrt(max(total + lost, 0.0))
+
+
+@jit
+def draw_inside(shape, block_start, gram_start, block_coords, center, radius, bound, x):
+    """Move x straight to the centre, as far as |x - center|_shape <= radius and |x| <= bound ask for it."""
+    away = accurate_quadratic(shape, block_start, gram_start, block_coords, x, center)
+    share = radius / away if away > radius * (1.0 + OUTSIDE) else 1.0
+    length, inner, square, cross = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(x)):
+        step = x[i] - center[i]
+        length += x[i] * x[i]
+        inner += center[i] * center[i]
+        square += step * step
+        cross += center[i] * step
+    room = bound * bound - inner
+    if length > bound * bound * (1.0 + OUTSIDE) and room > 0.0:  # the root of |center + share step| = bound
+        share = min(share, room / (cross + math.sqrt(cross * cross + square * room)))
+    if share < 1.0:
+        for i in range(len(x)):
+            x[i] = center[i] + (x[i] - center[i]) * share
 
 
 def projection_workspace(dim: int, gram_size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

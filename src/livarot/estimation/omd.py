@@ -21,7 +21,14 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
-from livarot.core.linalg import factor_solve, packed_product, packed_whitener, project_packed, quadratic
+from livarot.core.linalg import (
+    draw_inside,
+    factor_solve,
+    packed_product,
+    packed_whitener,
+    project_packed,
+    quadratic,
+)
 from livarot.core.plan import Episodes, Estimate
 from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.problem import Problem
@@ -332,6 +339,15 @@ def scatter_lower(part, cols, col, m, n, scale, matrix, lane):
 
 @jit
 def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
+    """:func:`nearest_parameter`, drawn inside where rounding left it outside of an ill-conditioned ellipsoid."""
+    nearest_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch)
+    if math.isfinite(within.radius[r]):
+        layout = graph.block_start, graph.gram_start, graph.block_coords
+        draw_inside(within.shape[r, k], *layout, within.center[r, k], within.radius[r], within.bound, own)
+
+
+@jit
+def nearest_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
     """Project theta on Theta in the norm of ``gram`` with ``block`` replaced by a lane of ``metric`` (lower part).
 
     A projection on one of the two sets that lies in the other one is the projection on both (round 0: the ball alone,

@@ -72,7 +72,7 @@ class Paired(NamedTuple):
 
 
 def mean_interval(values: ArrayLike, *, level: float = 0.95, n_resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean over seeds, (n,), with its interval."""
+    """The mean over seeds, (n,), with its interval; for heavy tails it covers less than ``level`` (docs/report.md)."""
     return _interval(values, "mean", level, n_resamples, seed)
 
 

@@ -162,11 +162,11 @@ def prepare(wo, wl, n_out, ball):
         flat = wl[HIGH + lane] - wl[LOW + lane] <= wl[TIE + lane]
         sure = not flat and radius > 0.0 and ceiling - radius <= 1e-14 * ceiling
         moves = not flat and radius > 0.0 and not sure
-        deviation = math.sqrt(v)
-        b = math.sqrt(radius / ceiling)
+        deviation = np.sqrt(v)
+        b = np.sqrt(radius / ceiling)
         # Halley's step from eta = 0, where t = eta sqrt(v / 2K) (1 - eta m3 / 3v), t = b + b^3/3 + ..
         t = b * (1.0 + b * b / 3.0 / (1.0 - 0.6 * b * b))
-        cold = t * math.sqrt(2.0 * ceiling) / deviation
+        cold = t * np.sqrt(2.0 * ceiling) / deviation
         bend = max(min(wl[SKEW + lane] / (3.0 * v) * cold, 0.75), -2.0)
         cold = cold / (1.0 - bend)
         eta = min(cold, HUGE) if moves else 0.0
@@ -226,11 +226,11 @@ def solve_ball(wo, wl, n_out):
             wl[REST + lane] = rest
             low = eta if rest < 0.0 else wl[BELOW + lane]
             high = eta if rest >= 0.0 else wl[ABOVE + lane]
-            noise = math.sqrt(2.0 * radius) + abs(slope) + abs(wl[LOG + lane])
+            noise = np.sqrt(2.0 * radius) + abs(slope) + abs(wl[LOG + lane])
             close = abs(rest) <= RELATIVE * radius + ROUNDING * noise or high - low <= 4e-16 * high
             moves = 0.0 if close else wl[MOVES + lane]
             # t = atanh(a) - atanh(b), a = sqrt(KL/K), b = sqrt(radius/K); far away its cubic serves as well
-            a, b = math.sqrt(kl / ceiling), math.sqrt(radius / ceiling)
+            a, b = np.sqrt(kl / ceiling), np.sqrt(radius / ceiling)
             d = rest / (ceiling * (a + b) * (1.0 - a * b))
             t = d + d * d * d / 3.0
             room = max(1.0 - a * a, 1e-16)
@@ -243,7 +243,7 @@ def solve_ball(wo, wl, n_out):
             new = eta - step
             # outside the bracket, NaN, or no progress after a while: halve the bracket
             inside = low < new < high and (count < PATIENCE or abs(rest) <= 0.5 * wl[BEFORE + lane])
-            far = math.sqrt(low) * math.sqrt(high) if 8.0 * low < high else 0.5 * (low + high)
+            far = np.sqrt(low) * np.sqrt(high) if 8.0 * low < high else 0.5 * (low + high)
             far = 0.125 * high if low == 0.0 else far
             far = 8.0 * low if high > HUGE else far  # no upper end yet
             new = new if inside else far

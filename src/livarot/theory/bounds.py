@@ -29,6 +29,12 @@ exploration           tau H, with log^6 T                   tau H
 24: its leading term is smaller than what was proved as long as L M < (24 + sqrt(2/3 log(TH/delta))/B)^2, that is up to
 about T = 1e10.
 
+The curvature term needs another argument than step 7, which bounds each stage by 20 kappa beta^2 d H^2 log(1 + T/(d
+lambda)) and so their sum by H^3, not H^2 (E28).  But Gamma is linear in V*: along x = (phi_i . (theta - theta*))_i its
+second derivative is E[(V - mean)(x - mean)^2] <= H Var(x) <= H max_i x_i^2, half of it is at most 2 H beta^2
+max_i |phi_i|^2 in the inverse Gram norm, and the sum of the maxima over episodes is at most 2 kappa d log(1 + T/(d
+lambda)).  So 4 kappa beta^2 d H log(1 + T/(d lambda)) is enough for a stage and H^2 for all of them.
+
 The second term is of order sqrt(T) like the first: up to logarithms it is larger whenever sigma_bar < 1/(d sqrt H), so
 that the claimed d H sqrt(T) for sigma_bar = O(1/H) needs d >= sqrt H (E27).
 
@@ -424,7 +430,7 @@ def _failed(
     if reading == "printed" and constants.param_bound < 1.0:
         found.append(f"B = {constants.param_bound:.3g}, the paper assumes B >= 1")
     if constants.rho == 0.0:
-        found.append("rho = 0: some stage has no features, the paper assumes rho > 0")
+        found.append("rho = 0: some stage has nothing to learn, the paper assumes rho > 0")
     if not constants.zero_outcomes:
         found.append("a pair has no outcome with phi = 0, which the bound of Hessians by kappa needs (E9)")
     if spread > sigma_bar_limit(constants.horizon) * (1.0 + 1e-9):

@@ -112,16 +112,17 @@ def max_reachable(model: Problem | MNLMDP, *, all_states: bool = False) -> int:
 
 
 def rho(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
-    """min over stages of the largest feature norm, Eq. (definition rho) read as E43.
+    """min over stages of the largest feature norm of a pair with several outcomes, Eq. (definition rho) read as E43.
 
-    0 if some stage has no features at all; the paper assumes rho > 0.
+    The proof needs it as a lower bound of what the burn-in's design chooses, which is never a pair with one outcome;
+    kappa does not look at those either.  0 if some stage has nothing to learn; the paper assumes rho > 0.
 
     >>> import livarot
     >>> round(rho(livarot.envs.hard_chain(5)), 12)
     1.0
     """
     problem = problem_of(model)
-    norms = np.append(problem.rows.norms(), 0.0)
+    norms = np.where(np.repeat(problem.rows.pair_block >= 0, problem.rows.outcomes), problem.rows.norms(), 0.0)
     starts = problem.rows.row_start[:: problem.n_actions]  # first row of each (table, s)
     largest = np.maximum.reduceat(norms, starts[:-1]).reshape(problem.rows.n_tables, problem.n_states)
     here = problem.reachable[:-1] | all_states
@@ -278,12 +279,17 @@ def diameter(
     if np.shape(gram) != (problem.rows.gram_size,):
         raise bad("region", f"has a packed matrix of shape {np.shape(gram)}, expected {(problem.rows.gram_size,)}")
     require_non_negative("region", radius)
-    whiten = np.zeros_like(gram)
-    block = int(np.diff(problem.rows.block_start).max())
+    whiten, sizes = np.zeros_like(gram), np.diff(problem.rows.block_start)
     packed_whitener(
-        np.ascontiguousarray(gram), problem.rows.block_start, problem.rows.gram_start, whiten, np.empty(block**2)
+        np.ascontiguousarray(gram),
+        problem.rows.block_start,
+        problem.rows.gram_start,
+        whiten,
+        np.empty(int(sizes.max()) ** 2),
     )
-    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten)))
+    place = np.argsort(problem.rows.block_coords)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten, place, owner)))
 
 
 def has_zero_outcomes(model: Problem | MNLMDP) -> bool:
@@ -316,23 +322,31 @@ def _largest_image(problem: Problem, pairs: IntArray, whiten: FloatArray) -> flo
 
 
 @jit
-def _largest_leverage(graph, pairs, whiten):
-    """max |W phi|^2 over the rows of the informative pairs, for a packed whitener."""
+def _largest_leverage(graph, pairs, whiten, place, owner):
+    """max |W phi|^2 over the rows of some pairs, for a packed whitener (lower triangular blocks).
+
+    ``place`` is where a coordinate stands in the order of the blocks, ``owner`` the block at each of these places.  The
+    columns of a pair with one outcome are coordinates and may belong to several blocks.
+    """
     largest = 0.0
+    image = np.zeros(len(place))
     for p in range(len(pairs)):
         pair = pairs[p]
-        block = graph.pair_block[pair]
-        if block < 0:
-            continue
-        at, n = graph.gram_start[block], graph.block_start[block + 1] - graph.block_start[block]
-        m, cols = graph.col_count[pair], graph.col_start[pair]
+        block, m, cols = graph.pair_block[pair], graph.col_count[pair], graph.col_start[pair]
         for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-            first, total = graph.feat_start[pair] + i * m, 0.0
-            for k in range(n):
-                part = 0.0
+            feat, total = graph.feat_start[pair] + i * m, 0.0
+            for summing in range(2):
                 for c in range(m):
-                    part += whiten[at + k * n + graph.cols[cols + c]] * graph.feat[first + c]
-                total += part * part
+                    column = graph.cols[cols + c]
+                    at = graph.block_start[block] + column if block >= 0 else place[column]
+                    first, last = graph.block_start[owner[at]], graph.block_start[owner[at] + 1]
+                    for k in range(at, last):
+                        if summing:
+                            total += image[k] * image[k]
+                            image[k] = 0.0
+                        else:
+                            entry = graph.gram_start[owner[at]] + (k - first) * (last - first) + at - first
+                            image[k] += whiten[entry] * graph.feat[feat + c]
             largest = max(largest, total)
     return largest
 
