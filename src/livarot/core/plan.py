@@ -11,6 +11,8 @@ from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad
 
+_FLOAT = np.dtype(np.float64)
+
 
 class Estimate(NamedTuple):
     """theta with its Gram matrix, per replica and parameter; ``whiten`` is W with W'W = gram^-1.
@@ -80,6 +82,30 @@ class Episodes(NamedTuple):
                 )
             choices[r, h] = found[0]
         return cls(states.astype(np.int32), actions.astype(np.int32), choices)
+
+
+def check_estimate(problem: Problem, estimate: Estimate) -> None:
+    """Refuse an estimate that was made for another problem: kernels index its arrays without looking.
+
+    Shapes and types only, since a plan asks every time: theta (R, K, d), gram and whiten (R, K, G), float64.
+    """
+    try:
+        theta, gram, whiten = estimate
+        replicas = len(theta)
+        if (
+            theta.shape[1:] == problem.theta_shape
+            and gram.shape == whiten.shape == (replicas, *problem.gram_shape)
+            and theta.dtype == gram.dtype == whiten.dtype == _FLOAT
+        ):
+            return
+    except (TypeError, ValueError, AttributeError) as error:
+        cure = "pass the Estimate in an agent's state"
+        raise bad("estimate", f"is not an Estimate but {type(estimate).__name__}", cure=cure) from error
+    for name, array in zip(Estimate._fields, estimate, strict=True):
+        expected = (replicas, *(problem.theta_shape if name == "theta" else problem.gram_shape))
+        if array.shape != expected or array.dtype != _FLOAT:
+            found = f"{name} has shape {array.shape} and dtype {array.dtype}, this problem needs {expected} of float64"
+            raise bad("estimate", found, cure="pass an estimate that was made for this problem")
 
 
 def check_policy(problem: Problem, policy: NDArray[Any]) -> NDArray[Any]:

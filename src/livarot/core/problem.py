@@ -72,6 +72,16 @@ class Problem:
         return 1 if self.shared_parameter else self.horizon
 
     @cached_property
+    def theta_shape(self) -> tuple[int, int]:
+        """(K, d)."""
+        return self.n_parameters, self.dim
+
+    @cached_property
+    def gram_shape(self) -> tuple[int, int]:
+        """(K, G), G numbers in a packed Gram matrix."""
+        return self.n_parameters, self.rows.gram_size
+
+    @cached_property
     def max_reachable(self) -> int:
         """U, the largest number of reachable next states."""
         return int(self.rows.outcomes.max())

@@ -22,7 +22,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES
-from livarot.core.plan import Estimate, Plan
+from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad
@@ -69,6 +69,7 @@ _DEFAULT = JointMaximum()
 
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
+    check_estimate(problem, estimate)
     code = (_DEFAULT if rule is None else rule).code()
     replicas = len(estimate.theta)
     single = np.ndim(radius) == 0
