@@ -19,7 +19,7 @@ def hidden(values, place):
 
 
 def weighted(weights):
-    return fit_mle(MDP.problem, np.array([0, 0]), np.array([0, 1]), weights=weights, reg=1.0)
+    return fit_mle(MDP.problem, np.array([1, 1]), np.array([0, 1]), weights=weights, reg=1.0)
 
 
 BALL = livarot.Ellipsoid.ball(2, 1.0)

@@ -75,5 +75,5 @@ def test_refused():
     elsewhere = Drifting.abrupt(livarot.envs.river_swim(5, 6), every=4, n_pieces=2)
     with pytest.raises(LivarotError, match="another Problem"):
         livarot.run([DRIFT, elsewhere], Uniform(), 5, seed=[0, 1])
-    with pytest.raises(LivarotError, match="is no MNLMDP"):
+    with pytest.raises(LivarotError, match="is not an MNLMDP"):
         livarot.run([DRIFT, "river"], Uniform(), 5, seed=[0, 1])

@@ -24,7 +24,7 @@ import numpy as np
 from livarot.confidence.radii import livarot_radius
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_whitener
-from livarot.core.plan import Episodes, Estimate, Plan
+from livarot.core.plan import Episodes, Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
 from livarot.estimation.omd import ball, initial_estimate, omd_update
@@ -92,6 +92,7 @@ class DriftingLivarot:
     def _fade(self, problem: Problem, estimate: Estimate) -> Estimate:
         if self.discount == 1.0:
             return estimate
+        check_estimate(problem, estimate)
         rows = problem.rows
         floor = rows.pack_identity((1.0 - self.discount) * self.reg)
         gram = self.discount * estimate.gram + floor

@@ -23,8 +23,10 @@ import numpy as np
 from livarot.confidence.radii import exploration_radius
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_whitener
+from livarot.core.plan import check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.errors import bad
 from livarot.estimation.mle import derivatives, fit_mle
 from livarot.estimation.omd import ParameterSet
 from livarot.theory import constants
@@ -70,7 +72,10 @@ class StateAwareExploration:
     """Sound: in each state the action whose reachable features have the largest leverage given what was really seen."""
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
-        replicas = len(log.pairs)
+        replicas, seen = len(log.pairs), log.pairs[:, :episode]
+        check_shape("log.pairs", seen, (replicas, episode, problem.horizon))
+        if seen.size and not 0 <= seen.min() <= seen.max() < problem.rows.n_pairs:
+            raise bad("log.pairs", "has pairs of another problem", cure="use a state that was made for this problem")
         policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
         _state_aware(
             problem.rows.graph,
@@ -79,7 +84,7 @@ class StateAwareExploration:
             *problem.nodes,
             problem.n_actions,
             1.0 / kappa,
-            log.pairs[:, :episode],
+            seen,
             problem.rows.pack_identity(),
             policy,
         )

@@ -30,7 +30,7 @@ from livarot.agents.exploration import (
 )
 from livarot.agents.parts import lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
-from livarot.core.plan import Episodes, Estimate, Plan
+from livarot.core.plan import Episodes, Estimate, Plan, check_episodes, check_shape
 from livarot.core.problem import Problem
 from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
 from livarot.estimation.omd import (
@@ -142,6 +142,8 @@ class Livarot:
         if state.episode >= tau:
             estimate = omd_update(problem, state.estimate, episodes, self.step_size, state.within)
             return LivarotState(estimate, state.within, state.log, state.episode + 1)
+        episodes = check_episodes(problem, episodes)
+        check_shape("log.pairs", state.log.pairs, (len(episodes.states), tau, problem.horizon))
         pairs, choices = state.log.pairs.copy(), state.log.choices.copy()
         first = problem.stage_table.astype(np.int64) * problem.n_states
         pairs[:, state.episode] = (first + episodes.states[:, :-1]) * problem.n_actions + episodes.actions

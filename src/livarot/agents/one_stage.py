@@ -20,7 +20,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, exp, local_parameter
-from livarot.core.plan import Estimate, Plan
+from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.errors import bad
 
@@ -53,6 +53,7 @@ def informative_stage(problem: Problem, agent: str) -> int:
 def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: int, constant: float, agent: str) -> Plan:
     """The optimistic policy of every replica; ``upper`` is certified unless the rule is RAISED_UTILITY."""
     informative_stage(problem, agent)
+    check_estimate(problem, estimate)
     replicas = len(estimate.theta)
     value = np.zeros((replicas, problem.horizon + 1, problem.n_states))
     policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
@@ -65,9 +66,9 @@ def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: in
         problem.max_reachable,
         estimate.theta,
         estimate.whiten,
-        radius,
+        float(radius),
         rule,
-        constant,
+        float(constant),
         value,
         policy,
     )

@@ -36,6 +36,16 @@ class Laws(NamedTuple):
     n_actions: int
     known: bool
 
+    @property
+    def law(self) -> IntArray:
+        """The number of each stage's law, (H,)."""
+        return self.first_pair // (self.n_states * self.n_actions)
+
+    @property
+    def n_states(self) -> int:
+        """S: each law has S A pairs, and each is that of some stage."""
+        return (len(self.row_start) - 1) // len(set(self.first_pair.tolist())) // self.n_actions
+
 
 def laws_of(problem: Problem, known: bool = True) -> Laws:
     """Made once and kept with the problem.

@@ -34,7 +34,7 @@ from livarot.core.checks import (
 )
 from livarot.core.jit import jit
 from livarot.core.ragged import STORED, BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
-from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
+from livarot.errors import LivarotError, bad, require_finite, require_non_negative, require_positive_int
 from livarot.storage import content_digest
 
 NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
@@ -418,6 +418,24 @@ class MNLMDP:
         from livarot.core.model_file import load_model
 
         return load_model(path)[0]
+
+
+def not_a_model(given: Any, index: int | None = None) -> LivarotError:
+    """The error for something that should have been an :class:`MNLMDP`."""
+    told = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} is not an MNLMDP"
+    cure = "give an MNLMDP, such as livarot.envs.hard_chain(5)"
+    if isinstance(given, str):
+        cure = f"make it: livarot.envs.make({given[:60]!r})"
+    elif isinstance(given, Problem):
+        cure = "a Problem does not say what theta is: give the MNLMDP"
+    return bad("mdp", told, index=index, cure=cure)
+
+
+def require_model(given: Any) -> Problem:
+    """The problem of a model, or our error if it is not one."""
+    if not isinstance(given, MNLMDP):
+        raise not_a_model(given)
+    return given.problem
 
 
 @jit

@@ -32,7 +32,7 @@ START = ("initial_state_distrib", "isd", "start")  # where environments keep the
 
 
 def from_gymnasium(
-    env: gymnasium.Env[Any, Any],
+    env: gymnasium.Env[Any, Any] | str,
     horizon: int | None = None,
     *,
     features: Any = "one-hot",
@@ -41,17 +41,19 @@ def from_gymnasium(
     start: Any = None,
     **options: Any,
 ) -> TabularMDP:
-    """The MNL MDP of an environment that exposes ``P``.
+    """The MNL MDP of an environment that exposes ``P``, given itself or by its id.
 
     ``horizon`` None is the environment's time limit.  ``start`` (a state or a distribution) None is what the
     environment says, and the state of ``reset()`` if it says nothing.  ``features``, ``shared_parameter``, ``rescale``
     and further options are those of :func:`livarot.envs.from_tabular`.
 
-    >>> import gymnasium, livarot
-    >>> mdp = from_gymnasium(gymnasium.make("FrozenLake-v1"), horizon=100)
+    >>> import livarot
+    >>> mdp = from_gymnasium("FrozenLake-v1")
     >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
     0.7442
     """
+    if isinstance(env, str):
+        env = _made(env)
     base = getattr(env, "unwrapped", env)
     table = getattr(base, "P", None)
     if table is None:
@@ -73,6 +75,14 @@ def from_gymnasium(
     listed, n_states, n_actions = _listed(table)
     probability, reward, extended = _absorb(listed, n_states, n_actions, check_start(first, n_states))
     return from_tabular(probability, reward, horizon, extended, **keywords)
+
+
+def _made(name: str) -> gymnasium.Env[Any, Any]:
+    try:
+        return gymnasium.make(name)
+    except (gymnasium.error.Error, ImportError, ValueError) as error:
+        told = f"Gymnasium cannot make {name[:60]!r}: {str(error)[:200]}"
+        raise bad("env", told, cure="give an id that gymnasium.make knows, or the environment itself") from error
 
 
 def _start(env: Any, base: Any, n_states: int) -> Any:

@@ -10,8 +10,9 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.laws import Laws
-from livarot.core.plan import Episodes
+from livarot.core.plan import Episodes, Played, check_shape, refuse_foreign, typed
 from livarot.core.ragged import IntArray
+from livarot.errors import bad
 
 
 def initial_counts(laws: Laws, n_replicas: int) -> IntArray:
@@ -32,6 +33,11 @@ def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray
            [0, 2],
            [0, 0]])
     """
+    episodes = typed(episodes)
+    check_shape("counts", counts, (len(episodes.states), len(laws.next_state)))
+    states, actions, choices = episodes
+    outcome = choices if laws.known else np.ascontiguousarray(states[:, 1:])
+    refuse_foreign(laws.row_start, laws.law, laws.n_states, laws.n_actions, Played(states, actions, outcome))
     new = counts.copy()
     _count(laws, *episodes, new)
     return new
@@ -39,6 +45,10 @@ def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray
 
 def count_states(visits: IntArray, episodes: Episodes) -> IntArray:
     """N'_h(s): visits of each state at each stage, (R, H, S), after one more episode per replica."""
+    episodes = typed(episodes)
+    check_shape("state_visits", visits, (*episodes.actions.shape, *np.shape(visits)[2:3]))
+    if not 0 <= episodes.states.min() <= episodes.states.max() < visits.shape[2]:
+        raise bad("episodes", "have states of another problem", cure=f"they are numbered 0..{visits.shape[2] - 1}")
     new = visits.copy()
     _count_states(episodes.states, new)
     return new

@@ -21,9 +21,10 @@ import numpy as np
 from livarot.core.jit import jit
 from livarot.core.linalg import dot, factor, packed_whitener, solve_packed
 from livarot.core.mnl import add_columns, choice_hessian
-from livarot.core.plan import Episodes, Estimate
+from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.errors import bad
 from livarot.estimation.mle import sample_probabilities
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ def empty_history(problem: Problem, n_replicas: int) -> History:
 
 def record(problem: Problem, history: History, episodes: Episodes) -> History:
     """The history with one more episode per replica; transitions of pairs with one outcome are left out."""
+    episodes = check_episodes(problem, episodes)
+    check_history(problem, history, len(episodes.states))
     room = history.pairs.shape[2]
     short = int(history.used.max()) + (problem.horizon if problem.shared_parameter else 1) - room
     new = History(history.pairs.copy(), history.counts.copy(), history.used.copy())
@@ -75,11 +78,27 @@ def fit_history(
 
     ``gram`` is the Hessian of the objective at the estimate, ridge included.  ``tol`` bounds the Newton decrement.
     """
+    check_history(problem, history, len(theta))
+    check_shape("theta", theta, (len(theta), *problem.theta_shape))
     new = Estimate(theta.copy(), *(np.empty((*theta.shape[:2], problem.rows.gram_size)) for _ in range(2)))
     failed = _fit(problem.rows.graph, *history, float(reg), float(tol), int(max_iter), *new)
     if failed:
         logger.warning("Newton's method stopped after %d steps in %d of the fits", max_iter, failed)
     return new
+
+
+def check_history(problem: Problem, history: History, replicas: int) -> None:
+    """Refuse the history of another problem, or of other replicas: kernels index with its pairs."""
+    shape = (replicas, problem.n_parameters)
+    room = history.pairs.shape[2:]
+    check_shape("history.used", history.used, shape)
+    check_shape("history.pairs", history.pairs, (*shape, *room[:1]))
+    check_shape("history.counts", history.counts, (*shape, *room[:1], problem.max_reachable))
+    last = problem.rows.n_pairs - 1
+    if history.pairs.size and not 0 <= history.pairs.min() <= history.pairs.max() <= last:
+        raise bad("history.pairs", f"has other pairs than 0..{last}", cure="use a state that was made for this problem")
+    if history.used.min() < 0 or history.used.max() > room[0]:
+        raise bad("history.used", f"says that more than {room[0]} pairs are kept, or less than none")
 
 
 @jit

@@ -53,12 +53,19 @@ def fit_mle(
     if len(choices) != n or len(w) != n:
         raise bad("choices", f"{n} pairs, {len(choices)} choices and {len(w)} weights")
     rows = problem.rows
+    pairs, choices = np.asarray(pairs, dtype=np.int64), np.asarray(choices, dtype=np.int32)
+    wrong = (pairs < 0) | (pairs >= rows.n_pairs) | (choices < 0)
+    wrong |= choices >= rows.outcomes[np.where(wrong, 0, pairs)]
+    if wrong.any():
+        first = int(wrong.argmax())
+        told = f"outcome {choices[first]} of pair {pairs[first]} is not one of the problem's"
+        raise bad("choices", told, index=first, count=int(wrong.sum()))
     theta = np.zeros(problem.dim)
     hessian = np.zeros(rows.gram_size)
     objective, decrement, n_iter, converged = _newton(
         rows.graph,
-        np.asarray(pairs, dtype=np.int64),
-        np.asarray(choices, dtype=np.int32),
+        pairs,
+        choices,
         w,
         float(reg),
         float(bound),

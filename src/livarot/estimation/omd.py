@@ -29,7 +29,7 @@ from livarot.core.linalg import (
     project_packed,
     quadratic,
 )
-from livarot.core.plan import Episodes, Estimate
+from livarot.core.plan import Episodes, Estimate, check_episodes, check_estimate, check_shape, first_foreign, typed
 from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
@@ -75,11 +75,12 @@ def omd_update(
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
     theta, gram, whiten = estimate
+    episodes = typed(episodes)
     if gram.size < SMALL:
         new = Estimate(theta.copy(), gram.copy(), whiten.copy())
     else:
         new = Estimate(fresh_copy(theta), fresh_copy(gram), fresh_copy(whiten))
-    _update(
+    done = _update(
         problem.rows.graph,
         problem.stage_table,
         problem.stage_parameter,
@@ -91,7 +92,36 @@ def omd_update(
         within,
         *new,
     )
+    if not done:
+        refuse_data(problem, estimate, episodes, within)
     return new
+
+
+def refuse_data(problem: Problem, estimate: Estimate, episodes: Episodes, within: ParameterSet) -> None:
+    """Our error for what a kernel would not read: data or an estimate of another problem."""
+    check_estimate(problem, estimate)
+    check_episodes(problem, episodes)
+    check_shape("estimate.theta", estimate.theta, (len(episodes.states), *problem.theta_shape))
+    check_shape("within.radius", within.radius, (len(episodes.states),))
+    check_shape("within.center", within.center, estimate.theta.shape)
+    check_shape("within.shape", within.shape, estimate.gram.shape)
+
+
+@jit
+def belongs(
+    graph, stage_table, stage_parameter, n_states, n_actions, states, actions, choices, within, theta, gram, whiten
+):
+    """Do episodes, estimate and Theta belong to the problem, and to each other?"""
+    if first_foreign(graph.row_start, stage_table, n_states, n_actions, states, actions, choices)[1] > 0:
+        return False
+    replicas, parameters = len(states), stage_parameter[len(stage_parameter) - 1] + 1
+    size = (replicas, parameters, graph.gram_start[len(graph.gram_start) - 1])
+    fits = (
+        theta.shape == (replicas, parameters, len(graph.block_coords)) and gram.shape == size and whiten.shape == size
+    )
+    if within.center.size > 0:
+        fits &= within.center.shape == theta.shape and within.shape.shape == size
+    return fits and len(within.radius) == replicas
 
 
 def project_estimate(problem: Problem, estimate: Estimate, within: ParameterSet) -> Estimate:
@@ -110,7 +140,14 @@ def _update(
     graph, stage_table, stage_parameter, n_states, n_actions, most_out,
     states, actions, choices, eta, within, theta, gram, whiten,
 ):  # fmt: skip
-    """All steps of an episode: at once where every stage has its own parameter, else one stage after the other."""
+    """All steps of an episode: at once where every stage has its own parameter, else one stage after the other.
+
+    False, and nothing is done, if something belongs to another problem.
+    """
+    if not belongs(
+        graph, stage_table, stage_parameter, n_states, n_actions, states, actions, choices, within, theta, gram, whiten
+    ):
+        return False
     replicas, horizon = actions.shape
     parameters = theta.shape[1]
     pair_block, pair_shape = graph.pair_block, graph.pair_shape
@@ -150,6 +187,7 @@ def _update(
                 outcomes, features, vectors, matrices, scalars, where, scratch,
             )  # fmt: skip
             done += lanes
+    return True
 
 
 @jit

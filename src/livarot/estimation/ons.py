@@ -19,7 +19,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.linalg import cholesky, invert_lower, solve_cholesky
-from livarot.core.plan import Episodes, Estimate
+from livarot.core.plan import Episodes, Estimate, check_episodes, check_estimate, check_shape
 from livarot.core.pool import fresh_copy
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
@@ -30,6 +30,9 @@ from livarot.estimation.omd import SLACK, ball, project_parameter
 def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, information: float, bound: float) -> Estimate:
     """One step per stage with the transitions of one episode per replica, in stage order; ``information`` is
     kappa_small/2, what phi phi' of one outcome is taken to be worth."""
+    check_estimate(problem, estimate)
+    episodes = check_episodes(problem, episodes)
+    check_shape("estimate.theta", estimate.theta, (len(episodes.states), *problem.theta_shape))
     new = Estimate(*(fresh_copy(part) for part in estimate))
     _steps(
         problem.rows.graph,
@@ -48,6 +51,9 @@ def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, informa
 
 def add_design(problem: Problem, gram: FloatArray, whiten: FloatArray, episodes: Episodes) -> None:
     """gram += sum over the outcomes of every transition of phi phi', in place; ``whiten`` follows."""
+    episodes = check_episodes(problem, episodes)
+    check_shape("gram", gram, (len(episodes.states), *problem.gram_shape))
+    check_shape("whiten", whiten, gram.shape)
     _design(
         problem.rows.graph,
         problem.stage_table,

@@ -39,8 +39,8 @@ from livarot import envs
 from livarot.agents.base import Agent, load_state, save_state
 from livarot.agents.controls import Oracle
 from livarot.core.kernel import transition_kernel
-from livarot.core.plan import Episodes, Plan, check_policy
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.plan import Episodes, Plan, PlanCheck, require_agent
+from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.envs.drifting import Drifting
 from livarot.errors import LivarotError, bad
 from livarot.experiments.run import run
@@ -89,7 +89,11 @@ def agent_checks(agent: Agent[Any], *, env: MNLMDP | None = None) -> Iterator[tu
     >>> [name for name, _ in agent_checks(livarot.agents.Uniform())][:3]
     ['settings', 'shapes', 'purity']
     """
-    if env is None and hasattr(agent, "made_for"):
+    if isinstance(agent, type | str):  # anything else is named by the rule that it breaks
+        require_agent(agent)
+    if env is not None:
+        require_model(env)
+    elif hasattr(agent, "made_for"):
         env = small(agent.made_for)
     usual = [env] if env is not None else [small("hard-chain-fixed"), small("river-swim")]
     every = [env] if env is not None else [small(name) for name in envs.registry if name not in envs.LARGE]
@@ -225,12 +229,6 @@ def _plan(problem: Problem, plan: Plan, replicas: int) -> None:
     horizon, states, parameters = problem.horizon, problem.n_states, problem.n_parameters
     policy = plan.policy
     _require(policy.dtype in (np.int32, np.float64), f"the policy has dtype {policy.dtype}, not int32 or float64")
-    _require(policy.ndim in (3, 4) and len(policy) in (1, replicas), f"the policy has shape {policy.shape}")
-    for table in policy:
-        try:
-            check_policy(problem, table)
-        except LivarotError as error:
-            raise _BrokenError(str(error)) from None
     shapes = {
         "value": (replicas, horizon + 1, states),
         "start_value": (replicas,),
@@ -358,10 +356,11 @@ def _play(mdp: MNLMDP, agent: Agent[Any], state: Any, seeds: Sequence[int], firs
     problem, kernel = mdp.problem, transition_kernel(mdp)
     env = np.stack([environment_uniforms(s, first, count, problem.horizon) for s in seeds], axis=1)
     act = np.stack([action_uniforms(s, first, count, problem.horizon) for s in seeds], axis=1)
-    history = _History([state], [], [])
+    history, look = _History([state], [], []), PlanCheck(problem, len(seeds), agent.name)
     for t in range(count):
         plan = agent.plan(problem, history.states[-1], AgentRandom(seeds, first + t))
-        episodes = play(problem, kernel.prob[None], kernel.base, plan.policy, env[t], act[t])
+        policy = look(plan, first + t).policy
+        episodes = play(problem, kernel.prob[None], kernel.base, policy, env[t], act[t])
         history.plans.append(plan)
         history.episodes.append(episodes)
         history.states.append(agent.update(problem, history.states[-1], episodes))

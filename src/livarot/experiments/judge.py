@@ -61,12 +61,15 @@ class Judge:
         np.subtract(self.optimum, self._policy_value, out=regret)
         score(problem.reward, self.value, self.variance, episodes.states, episodes.actions, realised, variance)
 
-    def covered(self, plan: Plan, out: FloatArray, bits: NDArray[np.int32] | None = None) -> None:
-        """Is theta* in every confidence set?  1 or 0 per replica; ``bits`` (R, words) takes one bit per set."""
+    def covered(self, plan: Plan, out: FloatArray, bits: NDArray[np.int32] | None = None) -> bool:
+        """Is theta* in every confidence set?  1 or 0 per replica; ``bits`` (R, words) takes one bit per set.
+
+        False if the distance of theta* is not a number somewhere: such a set covers nothing.
+        """
         rows = self.problem.rows
         bits = np.empty((len(out), 0), dtype=np.int32) if bits is None else bits
         places = (rows.block_start, rows.gram_start, rows.block_coords)
-        coverage(*places, self.theta, plan.center, plan.gram, plan.radius, out, bits)
+        return bool(coverage(*places, self.theta, plan.center, plan.gram, plan.radius, out, bits))
 
 
 @jit
@@ -148,11 +151,14 @@ def score(reward, value, variance, states, actions, realised, increment):
 
 @jit
 def coverage(block_start, gram_start, coords, theta, center, gram, radius, out, bits):
-    """1 where |theta* - center|_gram <= radius for every parameter; its bit is set where it holds for one."""
+    """1 where |theta* - center|_gram <= radius for every parameter; its bit is set where it holds for one.
+
+    Returns whether all distances that were computed are numbers.
+    """
     parameters, d, size = theta.shape[1], theta.shape[2], gram.shape[2]
     truth, middle, flat = theta.reshape(-1), center.reshape(-1), gram.reshape(-1)
     every = bits.shape[1] > 0
-    away = np.empty(d)
+    away, numbers = np.empty(d), True
     for r in range(len(radius)):
         limit = radius[r] * radius[r] * (1.0 + 1e-12)
         first, here, at = (r if len(theta) > 1 else 0) * parameters * d, r * parameters * d, r * parameters * size
@@ -176,8 +182,9 @@ def coverage(block_start, gram_start, coords, theta, center, gram, radius, out, 
                         part += flat[row + j] * away[j]
                     total += x * (2.0 * part + flat[row + i] * x)
                     row += n
-            if total > limit:
+            if not total <= limit:  # NaN is not inside
                 inside = False
+                numbers &= total < np.inf
                 if not every:
                     break
             elif every:
@@ -187,3 +194,4 @@ def coverage(block_start, gram_start, coords, theta, center, gram, radius, out, 
                 word, bit = word + 1, 1
             first, here, at = first + d, here + d, at + size
         out[r] = 1.0 if inside else 0.0
+    return numbers

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.agents.base import Agent
 from livarot.agents.states import require_state
 from livarot.core.checks import FeatureFunction, RewardLike
-from livarot.core.plan import Episodes, Estimate, Plan
+from livarot.core.plan import Estimate, Plan, PlanCheck, Played, require_agent
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
 from livarot.envs.gym import MNLEnv
@@ -67,12 +67,16 @@ class Online:
     """
 
     def __init__(self, agent: Agent[Any], problem: Problem, seed: int = 0, *, state: LearnState | None = None) -> None:
+        require_agent(agent)
+        if not isinstance(problem, Problem):
+            cure = "give mdp.problem" if isinstance(problem, MNLMDP) else "give a livarot.Problem"
+            raise bad("problem", f"{type(problem).__name__} is not a Problem", cure=cure)
         self.agent, self.problem = agent, problem
         self.seed = require_positive_int("seed", seed, minimum=0)
         self.state = LearnState(agent.init(problem), 0, problem.fingerprint)
         if state is not None:
             self._go_on_from(state)
-        self._rng = AgentRandom([self.seed])
+        self._rng, self._look = AgentRandom([self.seed]), PlanCheck(problem, 1, agent.name)
         self._states = np.zeros((1, problem.horizon + 1), dtype=np.int32)
         self._actions = np.zeros((1, problem.horizon), dtype=np.int32)
         self._choices = np.zeros((1, problem.horizon), dtype=np.int32)
@@ -108,7 +112,7 @@ class Online:
         """The plan of the current episode (of the next one, between two episodes), made when first asked for."""
         if self._plan is None:
             self._rng.start(self.state.episode)
-            self._plan = self.agent.plan(self.problem, self.state.agent, self._rng)
+            self._plan = self._look(self.agent.plan(self.problem, self.state.agent, self._rng), self.state.episode)
             if self._plan.policy.ndim == 4:
                 self._luck = action_uniforms(self.seed, self.state.episode, 1, self.problem.horizon)[0]
         return self._plan
@@ -155,7 +159,7 @@ class Online:
         self._stage = h + 1
         if terminated or self._stage == self.problem.horizon:
             # copies, since an agent may keep what it is handed
-            episodes = Episodes(self._states.copy(), self._actions.copy(), self._choices.copy())
+            episodes = Played(self._states.copy(), self._actions.copy(), self._choices.copy())
             learned = self.agent.update(self.problem, self.state.agent, episodes)
             self.state = LearnState(learned, self.state.episode + 1, self.state.problem)
             self.discard()

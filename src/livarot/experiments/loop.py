@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.agents.base import Agent
+from livarot.core.plan import PlanCheck
 from livarot.core.problem import MNLMDP
 from livarot.envs.drifting import Drifting
 from livarot.experiments.judge import Judge
@@ -61,7 +62,7 @@ class Replicas:
         judge = Judge(models_at(self.truths, self.episode))
         changes = iter(t for t in changes_of(self.truths, self.n_episodes) if t > self.episode)
         change = next(changes, self.n_episodes)
-        rng = AgentRandom(seeds)
+        rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
         block = max(1, BLOCK_DRAWS // (len(seeds) * (problem.horizon + 1)))
         first, env, act = self.episode, np.empty((0, 0, 0)), np.empty((0, 0, 0))
         for t in range(self.episode, until):
@@ -72,7 +73,7 @@ class Replicas:
             if t == change:
                 judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
             rng.start(t)
-            plan = agent.plan(problem, self.state, rng)
+            plan = check(agent.plan(problem, self.state, rng), t)
             if plan.policy.ndim == 4 and act.shape[2] == 0:
                 act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
             episodes = play(problem, judge.prob, judge.base, plan.policy, env[t - first], act[t - first])
@@ -83,8 +84,8 @@ class Replicas:
                     np.subtract(plan.upper, plan.start_value, out=loss[t])
             if plan.inner_gap is not None:
                 inner[t] = plan.inner_gap
-            if plan.radius is not None:
-                judge.covered(plan, covered[t], self.bits[t])
+            if plan.radius is not None and not judge.covered(plan, covered[t], self.bits[t]):
+                check.slowly(plan, t)
             self.state = agent.update(problem, self.state, episodes)
             self.episode = t + 1
             if progress is not None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +27,7 @@ import numpy as np
 from livarot.agents import UCRLMNLOL, Agent, Livarot, Uniform
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
+from livarot.core.threads import Look, in_threads
 from livarot.envs.hard import hard_chain, paper_gap
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.run import run
@@ -166,10 +166,6 @@ def _statistics(final: FloatArray, horizon: int) -> dict[str, Any]:
     }
 
 
-class _Stopped(Exception):
-    """Ends the runs of the other threads."""
-
-
 def reproduce(
     *,
     n_seeds: int = N_SEEDS,
@@ -203,7 +199,7 @@ def reproduce(
 
 
 class _Runs:
-    """Cells on threads.  Only the main thread hears Ctrl-C: it then tells the others to stop."""
+    """Cells on threads."""
 
     EVERY = 20  # episodes between two reports of a run
 
@@ -221,24 +217,13 @@ class _Runs:
         self.progress = progress
         self.done = 0
         self.lock = threading.Lock()
-        self.stop = threading.Event()
 
     def all(self, workers: int) -> dict[Cell, Curves]:
         self._report(0)
         self._compile()
         longest_first = sorted(self.cells, key=lambda cell: (-cell.horizon, cell.contender == UNIFORM.key))
-        pool = ThreadPoolExecutor(workers)
-        try:
-            futures: dict[Cell, Future[Curves]] = {cell: pool.submit(self._one, cell) for cell in longest_first}
-            ended, _ = wait(futures.values(), return_when=FIRST_EXCEPTION)
-            for future in ended:
-                future.result()
-            return {cell: futures[cell].result() for cell in self.cells}
-        except BaseException:
-            self.stop.set()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        found = dict(zip(longest_first, in_threads(self._one, longest_first, workers), strict=True))
+        return {cell: found[cell] for cell in self.cells}
 
     def _compile(self) -> None:
         """Every kernel once, in this thread, so that Ctrl-C is heard while they compile."""
@@ -246,13 +231,12 @@ class _Runs:
         for agent in self.agents.values():
             run(models[0], agent, getattr(agent, "n_explore", 0) + 1)
 
-    def _one(self, cell: Cell) -> Curves:
+    def _one(self, cell: Cell, look: Look) -> Curves:
         waiting = 0
 
         def count(done: int) -> None:
             nonlocal waiting
-            if self.stop.is_set():
-                raise _Stopped
+            look()
             waiting += done
             if waiting >= self.EVERY * self.n_seeds:
                 self._report(waiting)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.agents.base import Agent
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.plan import require_agent
+from livarot.core.problem import MNLMDP, Problem, not_a_model
+from livarot.core.threads import Look, in_threads
 from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.loop import STAGES, Progress, Replicas, Truth
@@ -55,25 +56,27 @@ def run(
     """
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("workers", workers)
+    require_agent(agent)
     seeds = _check_seeds(seed)
     models = _check_models(mdp, len(seeds))
     workers = min(workers, len(seeds), 1 + len(seeds) * _terms(models[0].problem) // THREAD_TERMS)
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]
 
-    def work(part: slice) -> dict[str, NDArray[Any]]:
+    def work(part: slice, look: Look) -> dict[str, NDArray[Any]]:
+        def after(count: int) -> None:
+            look()
+            if progress is not None:
+                progress(count)
+
         own = models if len(models) == 1 else models[part]
         chosen = agent.select(part) if hasattr(agent, "select") else agent
         replicas = Replicas(own, chosen, n_episodes, seeds[part])
-        replicas.advance(n_episodes, progress)
+        replicas.advance(n_episodes, after if workers > 1 else progress)
         return replicas.found()
 
     models[0].problem.nodes  # noqa: B018 (made once, before the threads share it)
-    if workers == 1:
-        found = [work(parts[0])]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(work, parts))
+    found = in_threads(work, parts, workers)
     columns = {name: np.concatenate([part[name] for part in found]) for name in COLUMNS}
     bits = np.concatenate([part[STAGES] for part in found])
     problem = models[0].problem
@@ -114,12 +117,12 @@ def _check_seeds(seed: int | Sequence[int]) -> list[int]:
 
 
 def _check_models(mdp: Truth | Sequence[Truth], n_seeds: int) -> list[Truth]:
-    models = [mdp] if isinstance(mdp, MNLMDP | Drifting) else list(mdp)
+    models: list[Any] = list(mdp) if isinstance(mdp, Iterable) and not isinstance(mdp, str) else [mdp]
     if len(models) not in (1, n_seeds):
         raise bad("mdp", f"{len(models)} models for {n_seeds} seeds", cure="give one model, or one per seed")
     for index, model in enumerate(models):
         if not isinstance(model, MNLMDP | Drifting):
-            raise bad("mdp", f"{type(model).__name__} is no MNLMDP", index=index, cure="give an MNLMDP or a Drifting")
+            raise not_a_model(model, None if models[0] is mdp else index)
         if not model.problem.same_as(models[0].problem):
             raise bad("mdp", "has another Problem than the first model", index=index, cure="only theta may differ")
     return models

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -27,8 +26,10 @@ import numpy as np
 
 from livarot.agents import Agent, Livarot
 from livarot.core.kernel import Kernel, transition_kernel
+from livarot.core.plan import PlanCheck
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.threads import Look, in_threads
 from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import bad, require_positive_int
 from livarot.planning.backward import evaluate, solve
@@ -199,14 +200,10 @@ def _learn(
     kernel = transition_kernel(mdp)
     table_tiles(mdp.problem), mdp.problem.nodes  # made once, before the threads share them
 
-    def work(part: tuple[int, int]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _treat(mdp, kernel, agent, seeds[slice(*part)], times, tick)
+    def work(part: tuple[int, int], look: Look) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return _treat(mdp, kernel, agent, seeds[slice(*part)], times, tick, look)
 
-    if workers == 1:
-        found = [work((0, len(seeds)))]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(work, pairwise(cuts)))
+    found = in_threads(work, list(pairwise(cuts)), workers)
     alive, belief, theta = (np.concatenate([part[k] for part in found]) for k in range(3))
     return Curve(mdp.problem.dim, times, alive, belief, mdp.problem.original_theta(theta))
 
@@ -218,21 +215,23 @@ def _treat(
     seeds: Sequence[int],
     times: IntArray,
     tick: Callable[[int], None],
+    look: Look,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Survival and belief (seeds, plans), and the last estimates (seeds, d)."""
     problem, last = mdp.problem, int(times[-1])
     luck = np.stack([environment_uniforms(seed, 0, last, problem.horizon) for seed in seeds], axis=1)
     no_actions = np.empty((len(seeds), 0))
-    rng = AgentRandom(seeds)
+    rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
     state = agent.init(problem, len(seeds))
     alive, belief = np.empty((len(seeds), len(times))), np.empty((len(seeds), len(times)))
     for k, (first, end) in enumerate(pairwise([*times.tolist(), last])):
         rng.start(first)
-        plan = agent.plan(problem, state, rng)
+        plan = check(agent.plan(problem, state, rng), first)
         belief[:, k] = np.nan if plan.start_value is None else plan.start_value
         alive[:, k] = [survival(mdp, policy) for policy in plan.policy]
         for patient in range(first, end):
             episodes = play(problem, kernel.prob[None], kernel.base, plan.policy, luck[patient], no_actions)
             state = agent.update(problem, state, episodes)
+            look()
         tick(len(seeds))
     return alive, belief, state.estimate.theta[:, 0]

@@ -197,7 +197,9 @@ def _filled(
             return given, agent_content(spec.name, given, episodes, spec.preset)
         return given, environment_content(spec.name, given)
     except LivarotError as error:
-        raise bad("spec", f"{kind} {place + 1}: {error}") from error
+        known = spec.name in (agents.registry if isinstance(spec, AgentSpec) else envs.registry)
+        hint = None if known else "if a module of yours registers it, name that module: --import MODULE"
+        raise bad("spec", f"{kind} {place + 1}: {error}", cure=hint) from error
 
 
 def variants(value: Any) -> list[Any]:
@@ -372,6 +374,13 @@ def _first_problem(error: ValidationError) -> LivarotError:
     first = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     place = [str(part) for part in first["loc"] if not str(part).startswith(("function-", "list["))]
     where = ".".join(place[:6]) or "spec"
+    if where in ("environments", "agents") and first["type"] in ("missing", "list_type"):
+        problem = f"there are no {where}" if first["type"] == "missing" else f"{where} is not a list of tables"
+        return bad("spec", problem, cure=f"begin each with [[{where}]], in double brackets, and its name")
+    if first["type"] == "missing":
+        return bad("spec", f"{where[:120]} is missing")
+    if first["type"] == "model_type":
+        return bad("spec", f"{where[:120]} is not a table", cure=f"write [[{place[0]}]] and below it name = ...")
     if first["type"] != "extra_forbidden":
         return bad("spec", f"{where[:120]}: {first['msg'][:200]}", count=None)
     known: Mapping[str, Any] = (

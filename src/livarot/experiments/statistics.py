@@ -223,6 +223,7 @@ def log_log_slope(
     away = np.log(x) - np.log(x).mean()
     weights = away / (away @ away)
     if paired:
+        _check_seeds_first(values, len(x))
         samples = list(_sample("values", values, 2).T)
     else:
         apart: Any = values if np.iterable(values) else [values]
@@ -242,6 +243,17 @@ def log_log_slope(
     t = _divided(slopes[1:][kept] - estimate, errors[1:][kept], error)
     below, above = np.quantile(t, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(estimate, estimate - max(float(above), 0.0) * error, estimate - min(float(below), 0.0) * error)
+
+
+def _check_seeds_first(values: Any, n_sizes: int) -> None:
+    """Refuse a list per size where a row per seed is meant."""
+    try:
+        shape = np.shape(values)
+    except ValueError:  # lists of different lengths
+        shape = (n_sizes, 0)
+    if len(shape) == 2 and shape[0] == n_sizes != shape[1]:
+        cure = "pass paired=False, or, if the seeds are the same at every size, (seeds, sizes)"
+        raise bad("values", f"there is one row for each of the {n_sizes} sizes", cure=cure)
 
 
 def proportion_interval(successes: int, trials: int, *, level: float = 0.95) -> Interval:

@@ -34,10 +34,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import product
-from threading import Event, Lock
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +44,7 @@ import numpy as np
 from livarot.agents import UCRLMNLOL, Agent, CertaintyEquivalent, Livarot, Uniform
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
+from livarot.core.threads import Look, in_threads
 from livarot.envs.random_mdp import random_mdp
 from livarot.errors import bad, require_finite, require_positive_int
 from livarot.experiments.run import run
@@ -293,10 +293,6 @@ def _ranks(rows: FloatArray) -> FloatArray:
     return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
 
 
-class _Stopped(Exception):
-    """Ends the runs of the other threads."""
-
-
 def run_study(
     *,
     quick: bool = False,
@@ -321,7 +317,7 @@ def run_study(
         for contender in CONTENDERS + RESCALED
         if contender.everywhere or which.family == "spread"
     ]
-    lock, stop = Lock(), Event()
+    lock = Lock()
     done, total = 0, len(cells) * n_seeds * n_episodes
 
     def report(count: int) -> None:
@@ -331,13 +327,13 @@ def run_study(
             if progress is not None:
                 progress(done, total)
 
-    def one(which: Member, contender: Contender) -> tuple[FloatArray, float]:
+    def one(cell: tuple[Member, Contender], look: Look) -> tuple[FloatArray, float]:
+        which, contender = cell
         waiting = 0
 
         def count(replicas: int) -> None:
             nonlocal waiting
-            if stop.is_set():
-                raise _Stopped
+            look()
             waiting += replicas
             if waiting >= 100 * n_seeds:
                 report(waiting)
@@ -353,18 +349,7 @@ def run_study(
     for contender in CONTENDERS:  # every kernel once, in this thread, so that Ctrl-C is heard while they compile
         run(decisions(FAMILIES["spread"][0], [0]), contender.agent, 1)
     curves = sigma_curves(n_seeds=max(2, n_seeds // 2))
-    pool = ThreadPoolExecutor(workers)
-    try:
-        futures = [pool.submit(one, *cell) for cell in cells]
-        ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in ended:
-            future.result()
-        found = [future.result() for future in futures]
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    found = in_threads(one, cells, workers)
     deviation: dict[Member, float] = {}
     for (which, _), (_, off) in zip(cells, found, strict=True):
         deviation[which] = max(off, deviation.get(which, 0.0))

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.linalg import quadratic
+from livarot.core.plan import plan_error, require_agent
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.errors import bad, require_positive_int, require_probability
+from livarot.errors import LivarotError, bad, require_finite, require_positive_int, require_probability
 from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
-from livarot.infinite.problem import InfiniteMDP
+from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.simulation.rollout import draw_row, draw_start
 from livarot.simulation.streams import DRAWS_PER_COUNT, stream
@@ -133,6 +134,7 @@ def run_infinite(
     """
     if not isinstance(mdp, InfiniteMDP):
         raise bad("mdp", f"{type(mdp).__name__} is no InfiniteMDP", cure="use InfiniteMDP.from_mdp(mdp)")
+    require_agent(agent)
     require_positive_int("n_steps", n_steps)
     seeds = _check_seeds(seed)
     judge = _Judge(mdp, None if discount is None else require_probability("discount", discount), len(seeds))
@@ -143,17 +145,20 @@ def run_infinite(
     gap, covered = np.full((n_steps, replicas), np.nan), np.full((n_steps, replicas), np.nan)
     states = np.empty((n_steps + 1, replicas), dtype=np.int32)
     states[0] = [draw_start(problem.start, stream(s, "infinite start").random()) for s in seeds]
-    state = agent.init(problem, replicas)
+    state, check = agent.init(problem, replicas), _PlanCheck(problem, replicas, agent.name)
     uniforms = np.empty((0, replicas))
     for t in range(n_steps):
         if t % BLOCK == 0:
             uniforms = _step_uniforms(seeds, t, min(BLOCK, n_steps - t))
-        plan = agent.plan(problem, state)
+        plan = check(agent.plan(problem, state), t)
         actions, choices = np.empty(replicas, dtype=np.int32), np.empty(replicas, dtype=np.int32)
-        _step(
+        if not _step(
             rows.row_start, rows.next_state, mdp.prob, plan.policy, problem.reward, uniforms[t % BLOCK],
             states[t], actions, choices, states[t + 1], reward[t],
-        )  # fmt: skip
+        ):  # fmt: skip
+            check.policy(plan, t)
+        if judge.begins(plan):
+            check.beliefs(plan, t)
         judge.step(plan, states[t], regret[t], epoch[t], gap[t], covered[t])
         state = agent.update(problem, state, Steps(states[t], actions, choices, states[t + 1]))
         if progress is not None:
@@ -173,6 +178,49 @@ def run_infinite(
     )
 
 
+class _PlanCheck:
+    """Looks at every plan before it is played; at a policy once, and ``_step`` at each action that it takes from it."""
+
+    def __init__(self, problem: InfiniteProblem, replicas: int, agent: str) -> None:
+        self.problem, self.replicas, self.agent = problem, replicas, agent
+        self._given: Any = None  # the policies that were looked at last, and as kernels know them
+        self._policy: Int32Array = np.zeros((0, 0), dtype=np.int32)
+
+    def __call__(self, plan: InfinitePlan, step: int) -> InfinitePlan:
+        if not isinstance(plan, InfinitePlan):
+            wrong = bad("it", f"is {type(plan).__name__}, not an InfinitePlan")
+            raise plan_error(self.agent, f"step {step}", wrong)
+        if plan.policy is not self._given:
+            self._given, self._policy = plan.policy, self.policy(plan, step)
+        return plan if self._policy is plan.policy else plan._replace(policy=self._policy)
+
+    def policy(self, plan: InfinitePlan, step: int) -> Int32Array:
+        """One policy per replica, or one for all, as int32 (R or 1, S)."""
+        try:
+            if np.ndim(plan.policy) != 2 or len(plan.policy) not in (1, self.replicas):
+                shape = (self.replicas, self.problem.n_states)
+                raise bad("policy", f"has shape {np.shape(plan.policy)}", cure=f"give actions {shape}")
+            for row in plan.policy:
+                check_stationary(self.problem, row)
+            if np.shape(plan.epoch) not in ((1,), (self.replicas,)):
+                raise bad("epoch", f"has shape {np.shape(plan.epoch)}", cure="give one number per replica")
+            return np.require(plan.policy, np.int32, ["C", "W"])
+        except LivarotError as error:
+            raise plan_error(self.agent, f"step {step}", error) from error
+
+    def beliefs(self, plan: InfinitePlan, step: int) -> None:
+        """Refuse values and confidence sets that have other shapes than the problem's, or are not finite."""
+        sizes = (self.problem.stage.theta_shape, self.problem.stage.gram_shape)
+        shapes = {"value": (self.problem.n_states,), "center": sizes[0], "gram": sizes[1], "radius": ()}
+        try:
+            for name, shape in shapes.items():
+                part = getattr(plan, name)
+                if part is not None and require_finite(name, part).shape != (self.replicas, *shape):
+                    raise bad(name, f"has shape {np.shape(part)}", cure=f"give {(self.replicas, *shape)}")
+        except LivarotError as error:
+            raise plan_error(self.agent, f"step {step}", error) from error
+
+
 class _Judge:
     """What is true: computed once per policy and per epoch."""
 
@@ -188,6 +236,10 @@ class _Judge:
         self._epoch = np.full(replicas, -1, dtype=np.int64)
         self._gap, self._covered = np.full(replicas, np.nan), np.full(replicas, np.nan)
         self._planned: tuple[float, FloatArray] | None = None  # optimal values at the plan's discount
+
+    def begins(self, plan: InfinitePlan) -> bool:
+        """Is this the first step of some replica's epoch?"""
+        return bool((self._epoch != plan.epoch).any())
 
     def step(
         self,
@@ -243,14 +295,17 @@ def _check_seeds(seed: int | Sequence[int]) -> list[int]:
 
 @jit
 def _step(row_start, next_state, prob, policy, reward, uniforms, states, actions, choices, follow, paid):
-    """One transition of every replica."""
+    """One transition of every replica; False if a policy has an action that is none."""
     n_actions = reward.shape[1]
     for r in range(len(states)):
         s = states[r]
         a = policy[r if len(policy) > 1 else 0, s]
+        if not 0 <= a < n_actions:
+            return False
         pair = s * n_actions + a
         row = draw_row(prob, row_start[pair], row_start[pair + 1] - 1, uniforms[r])
         actions[r] = a
         choices[r] = row - row_start[pair]
         follow[r] = next_state[row]
         paid[r] = reward[s, a]
+    return True

@@ -210,7 +210,9 @@ class UCMNLK:
     def update(self, problem: InfiniteProblem, state: UCMNLKState, steps: Steps) -> UCMNLKState:
         replicas = len(steps.states)
         episodes = Episodes(
-            np.stack((steps.states, steps.next_states), axis=1), steps.actions[:, None], steps.choices[:, None]
+            np.stack((steps.states, steps.next_states), axis=1),
+            np.asarray(steps.actions)[:, None],
+            np.asarray(steps.choices)[:, None],
         )
         within = ball(problem.stage, problem.param_bound, replicas)
         estimate = omd_update(problem.stage, state.estimate, episodes, self._step_size(problem), within)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
-from livarot.core.plan import check_policy
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.plan import check_policy, check_shape
+from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, Int32Array
+from livarot.errors import bad, require_finite
 
 TIE = 1e-9
 ONE, TWO = np.uint64(1), np.uint64(2)
@@ -41,7 +42,7 @@ def solve(mdp: MNLMDP) -> Solution:
     >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
     3.5332
     """
-    return solve_kernel(mdp.problem, transition_kernel(mdp))
+    return solve_kernel(require_model(mdp), transition_kernel(mdp))
 
 
 def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
@@ -56,9 +57,21 @@ def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
     return Solution(value, q, policy, variance)
 
 
+def checked_solution(problem: Problem, solution: Any) -> Solution:
+    """A solution that was given, refused unless its arrays are those of this problem."""
+    shape = problem.reward.shape
+    expected = {"value": (shape[0] + 1, shape[1]), "q": shape, "policy": shape[:2], "variance": shape[:2]}
+    if not isinstance(solution, Solution):
+        raise bad("solution", f"{type(solution).__name__} is not a Solution", cure="give livarot.solve(mdp)")
+    for name, size in expected.items():
+        check_shape(f"solution.{name}", getattr(solution, name), size)
+    numbers = {name: require_finite(f"solution.{name}", getattr(solution, name)) for name in ("value", "q", "variance")}
+    return solution._replace(policy=check_policy(problem, solution.policy), **numbers)
+
+
 def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
     """V^pi_h(s), (H + 1, S), of a policy: actions int (H, S) or probabilities float (H, S, A)."""
-    problem = mdp.problem
+    problem = require_model(mdp)
     table = check_policy(problem, policy)
     kernel = transition_kernel(mdp)
     value = np.zeros((problem.horizon + 1, problem.n_states))

@@ -66,6 +66,8 @@ def inner_max(
     solver = ShiftedPower() if solver is None else solver
     phi = np.atleast_2d(require_finite("features", features))
     v = require_finite("values", values).reshape(-1)
+    if phi.ndim != 2 or len(phi) == 0:
+        raise bad("features", f"has shape {phi.shape}", cure="give one row per outcome, at least one")
     n_out, m = phi.shape
     if m != ellipsoid.dim:
         raise bad("features", f"have {m} columns, the ellipsoid has dimension {ellipsoid.dim}")

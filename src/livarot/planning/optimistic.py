@@ -18,6 +18,8 @@ Only states that can be reached from the start are planned for.  Ties: the first
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from livarot.core.jit import jit
@@ -25,7 +27,7 @@ from livarot.core.lanes import LANES
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
-from livarot.errors import bad
+from livarot.errors import bad, require_finite, require_non_negative
 from livarot.planning.backups import greedy, own_whitener, plain_backup, two_apart, two_apart_part, value_range
 from livarot.planning.batches import plan_batches
 from livarot.planning.bounds import max_norm_bonus, second_order_bonus, upper_bound, variance_bound
@@ -61,6 +63,7 @@ from livarot.planning.rules import (
     JointMaximum,
     Rule,
     RuleCode,
+    check_rule,
 )
 from livarot.planning.three import SIZE, three_maximum
 
@@ -70,14 +73,11 @@ _DEFAULT = JointMaximum()
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
     check_estimate(problem, estimate)
+    if rule is not None:
+        check_rule(rule)
     code = (_DEFAULT if rule is None else rule).code()
     replicas = len(estimate.theta)
-    single = np.ndim(radius) == 0
-    radii = np.full(replicas, radius) if single else np.asarray(radius, dtype=np.float64)
-    if not (radii.shape == (replicas,) and (radius >= 0.0 if single else radii.min() >= 0.0)):  # NaN fails too
-        wrong = np.flatnonzero(~(radii >= 0.0))
-        first = int(wrong[0]) if len(wrong) else None
-        raise bad("radius", f"{radii}", index=first, count=len(wrong), cure=f"give {replicas} numbers >= 0")
+    radii = _radii(radius, replicas)
     certify = code.rule == JOINT_MAXIMUM and problem.max_reachable > 2
     shape = (replicas, problem.horizon + 1, problem.n_states)
     value = np.zeros(shape)
@@ -100,6 +100,19 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
         estimate.gram if optimistic else None,
         radii if optimistic else None,
     )
+
+
+def _radii(radius: Any, replicas: int) -> FloatArray:
+    """One radius per replica, as kernels know them: float64, finite, >= 0."""
+    if isinstance(radius, float | int):
+        return np.full(replicas, require_non_negative("radius", radius))
+    radii = require_finite("radius", radius)
+    radii = np.full(replicas, float(radii)) if radii.ndim == 0 else np.ascontiguousarray(radii)
+    wrong = np.flatnonzero(radii < 0.0)
+    if radii.shape != (replicas,) or len(wrong):
+        first = int(wrong[0]) if len(wrong) else None
+        raise bad("radius", f"{radii}", index=first, count=len(wrong), cure=f"give {replicas} numbers >= 0")
+    return radii
 
 
 def _backward(

@@ -25,7 +25,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
-from livarot.core.plan import Estimate, Plan
+from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad, require_non_negative
@@ -63,6 +63,7 @@ def correlated(problem: Problem, whiten: FloatArray, parameter: Int32Array, norm
 
 def posterior_sample(problem: Problem, estimate: Estimate, scale: float, normals: FloatArray) -> FloatArray:
     """theta ~ N(theta_hat, scale^2 gram^-1) from standard normals (R, K, d), as (R, K, d)."""
+    check_estimate(problem, estimate)
     each = np.arange(problem.n_parameters, dtype=np.int32)
     return estimate.theta + scale * correlated(problem, estimate.whiten, each, normals[:, :, None, :])[..., 0]
 
@@ -70,6 +71,7 @@ def posterior_sample(problem: Problem, estimate: Estimate, scale: float, normals
 def sampled_plan(problem: Problem, estimate: Estimate, radius: float, rule: SamplingRule, normals: FloatArray) -> Plan:
     """Plan for R replicas with beta = ``radius`` and standard normals (R, H, M, d), M >= 1."""
     require_non_negative("radius", radius)
+    check_estimate(problem, estimate)
     replicas, horizon, n_states = len(estimate.theta), problem.horizon, problem.n_states
     if normals.shape[:2] != (replicas, horizon) or normals.ndim != 4 or normals.shape[3] != problem.dim:
         raise bad("normals", f"has shape {normals.shape}", cure=f"give ({replicas}, {horizon}, M, {problem.dim})")

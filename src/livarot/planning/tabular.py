@@ -18,13 +18,14 @@ within 1e-9 (1 + |Q|).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.laws import Laws
-from livarot.core.plan import Plan
+from livarot.core.plan import Plan, check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -74,6 +75,12 @@ def bonus_values(
     ``state_visits`` N' (R, H, S) is read by the correction only.  ``q`` (R, H, S, A) is lowered in place to min(q, Q)
     and the plan takes what it becomes; with an empty one there is no such minimum.
     """
+    _check_counts(laws, counts)
+    shape = (len(counts), *problem.reward.shape)
+    if state_visits.size or code.correction > 0.0:
+        check_shape("state_visits", state_visits, shape[:3])
+    if q.size:
+        check_shape("q", q, shape)
     values = empty_values(problem, len(counts))
     _bonus(laws, problem.reward, problem.start, counts, code, state_visits, q, *values)
     return values
@@ -86,6 +93,9 @@ def optimistic_values(
 
     Only the replicas that are ``due`` are planned for; the arrays of ``values`` are filled in place.
     """
+    _check_counts(laws, counts)
+    for name, empty in empty_values(problem, len(counts))._asdict().items():
+        check_shape(name, getattr(values, name), empty.shape)
     widest = int(np.diff(laws.row_start).max())
     _optimistic(laws, problem.reward, problem.start, counts, width, widest, due, *values)
 
@@ -94,6 +104,7 @@ def noisy_values(
     problem: Problem, laws: Laws, counts: IntArray, noise: FloatArray, scale: float, scale_left: float
 ) -> Values:
     """Standard normals ``noise`` (R, H, S, A) times scale/sqrt N + scale_left (H-h)/N are added to Q."""
+    _check_counts(laws, counts)
     values = empty_values(problem, len(counts))
     _noisy(laws, problem.reward, problem.start, counts, noise, scale, scale_left, *values)
     return values
@@ -101,9 +112,14 @@ def noisy_values(
 
 def sampled_values(problem: Problem, laws: Laws, weights: FloatArray) -> Values:
     """The optimal policy for the law w / sum(w) of each pair, weights (R, rows) >= 0."""
+    _check_counts(laws, weights)
     values = empty_values(problem, len(weights))
     _sampled(laws, problem.reward, problem.start, weights, *values)
     return values
+
+
+def _check_counts(laws: Laws, counts: NDArray[Any]) -> None:
+    check_shape("counts", counts, (len(counts), len(laws.next_state)))
 
 
 @jit

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
-from livarot.core.plan import Episodes, check_policy
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.plan import Episodes, Played, check_policy
+from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.streams import action_uniforms, environment_uniforms
@@ -19,7 +19,7 @@ from livarot.simulation.streams import action_uniforms, environment_uniforms
 
 def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) -> Episodes:
     """Episodes of a fixed policy (int (H, S) or probabilities (H, S, A)): states (n, H+1), actions (n, H)."""
-    problem = mdp.problem
+    problem = require_model(mdp)
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("seed", seed, minimum=0)
     table = check_policy(problem, policy)
@@ -41,7 +41,7 @@ def play(
     replicas, horizon = len(uniforms), problem.horizon
     if len(policy) not in (1, replicas) or policy.shape[1:3] != (horizon, problem.n_states):
         raise bad("policy", f"has shape {policy.shape} for {replicas} replicas", cure="give (R, H, S) or (R, H, S, A)")
-    episodes = Episodes(
+    episodes = Played(
         np.empty((replicas, horizon + 1), dtype=np.int32),
         np.empty((replicas, horizon), dtype=np.int32),
         np.empty((replicas, horizon), dtype=np.int32),

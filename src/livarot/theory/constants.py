@@ -28,7 +28,7 @@ from livarot.core.linalg import packed_whitener
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.errors import bad, require_non_negative, require_positive_int
-from livarot.planning.backward import TIE, Solution, solve_kernel
+from livarot.planning.backward import TIE, Solution, checked_solution, solve_kernel
 from livarot.theory.curvature import log_kappa, two_rarest
 
 LARGEST = math.log(np.finfo(np.float64).max)
@@ -232,7 +232,7 @@ def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None =
     """
     problem = _model(mdp).problem
     kernel = transition_kernel(mdp)
-    best = solve_kernel(problem, kernel) if solution is None else solution
+    best = solve_kernel(problem, kernel) if solution is None else checked_solution(problem, solution)
     here = problem.reachable[:-1] | all_states
     rows = problem.rows
     return float(

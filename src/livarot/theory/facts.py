@@ -20,7 +20,7 @@ from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.errors import LivarotError, bad
 from livarot.layout import Entry, Layout, Misfit
-from livarot.planning.backward import Solution, solve, solve_kernel
+from livarot.planning.backward import Solution, checked_solution, solve, solve_kernel
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
 
@@ -123,7 +123,7 @@ def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     >>> round(sigma_bar_worst(mdp), 4) == round(livarot.theory.hard_chain_sigma_bar(10, 0.15, never_falls=True), 4)
     True
     """
-    best = solve(mdp) if solution is None else solution
+    best = solve(mdp) if solution is None else checked_solution(mdp.problem, solution)
     variance = np.where(mdp.problem.reachable[:-1], best.variance, 0.0)
     return math.sqrt(float(variance.max(axis=1).sum()) / mdp.problem.horizon**3)
 

@@ -29,7 +29,7 @@ from livarot.core.plan import Episodes
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_positive_int, require_probability
-from livarot.planning.backward import Solution, solve_kernel
+from livarot.planning.backward import Solution, checked_solution, solve_kernel
 
 
 def episode_variance(variance: FloatArray, states: ArrayLike) -> FloatArray:
@@ -93,7 +93,7 @@ def sigma_bar_star(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     True
     """
     kernel = transition_kernel(mdp)
-    best = solve_kernel(mdp.problem, kernel) if solution is None else solution
+    best = solve_kernel(mdp.problem, kernel) if solution is None else checked_solution(mdp.problem, solution)
     return math.sqrt(float(stage_variance(mdp, best, kernel).sum()) / mdp.problem.horizon)
 
 

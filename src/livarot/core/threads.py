@@ -1,0 +1,76 @@
+"""Threads that end when they are asked to: for loops over seeds, cells and files.
+
+Only the main thread hears Ctrl-C, and nobody can interrupt a thread from outside.  So each thread gets a function to
+call between two of its steps, which raises :class:`Stopped` as soon as another thread has failed or the caller was
+interrupted.  Whoever is in the middle of a long step then (a kernel, a compilation) is not waited for longer than
+``PATIENCE``: the threads are daemons, end at their next look, and do not keep the interpreter.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+PATIENCE = 1.0  # seconds that the interrupted wait for threads to come to the end of a step
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Look = Callable[[], None]
+
+
+class Stopped(Exception):
+    """Raised in a thread that is to end because another one failed, or because of Ctrl-C."""
+
+
+def in_threads(work: Callable[[Item, Look], Result], items: Sequence[Item], workers: int) -> list[Result]:
+    """``work(item, look)`` for every item, in order of the items, by at most ``workers`` threads at a time.
+
+    The first exception of a thread stops the others and is raised here.  One worker is the calling thread itself.
+
+    >>> in_threads(lambda item, look: item * item, [1, 2, 3], 2)
+    [1, 4, 9]
+    """
+    stop = threading.Event()
+
+    def look() -> None:
+        if stop.is_set():
+            raise Stopped
+
+    if workers == 1 or len(items) <= 1:
+        return [work(item, look) for item in items]
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[tuple[int, Any, BaseException | None]] = queue.SimpleQueue()
+    for place in range(len(items)):
+        waiting.put(place)
+
+    def serve() -> None:
+        while not stop.is_set():
+            try:
+                place = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                finished.put((place, work(items[place], look), None))
+            except BaseException as error:  # raised again by the caller
+                finished.put((place, None, error))  # before the others hear of it: theirs come later
+                stop.set()
+
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(workers, len(items)))]
+    results: dict[int, Result] = {}
+    try:
+        for thread in threads:
+            thread.start()
+        while len(results) < len(items):
+            place, result, error = finished.get()
+            if error is not None:
+                raise error
+            results[place] = result
+    finally:
+        stop.set()
+        last = time.monotonic() + PATIENCE
+        for thread in threads:
+            if thread.is_alive():
+                thread.join(max(last - time.monotonic(), 0.0))
+    return [results[place] for place in range(len(items))]
