@@ -22,10 +22,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.envs import render
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.rollout import draw_row, draw_start
@@ -99,6 +101,7 @@ def advance(row_start, next_state, stage_table, reward, prob, base, uniforms, mo
             stages[i] = h + 1
 
 
+@checked
 class MNLEnv(gymnasium.Env[int, int]):
     """A model as a Gymnasium environment; the model is at ``env.unwrapped.mdp``.
 
@@ -175,6 +178,7 @@ class MNLEnv(gymnasium.Env[int, int]):
         return {"stage": stage, "h": stage, "episode": int(self._lanes.episodes[0])}
 
 
+@checked
 class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` episodes at once, stepped by one compiled loop.
 
@@ -198,11 +202,12 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         except ValueError:
             modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise bad("autoreset_mode", f"{autoreset_mode!r} is unknown", cure=f"choose one of {modes}") from None
-        self.num_envs = require_positive_int("num_envs", num_envs)
+        self.num_envs = num_envs
         self.render_mode = check_render_mode(render_mode)
         self.metadata = {**MNLEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.mdp = model_of(mdp, options)
         problem = self.mdp.problem
+        require_memory("num_envs", "the environments side by side", num_envs * (BLOCK + 2) * (problem.horizon + 9))
         self.single_observation_space = gymnasium.spaces.Discrete(problem.n_states)
         self.single_action_space = gymnasium.spaces.Discrete(problem.n_actions)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -316,6 +321,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         return np.ascontiguousarray(chosen, dtype=np.int64)
 
 
+@checked
 class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int], RecordConstructorArgs):
     """Observations (stage, state), for learners that want a Markov chain: the best action depends on the stage."""
 

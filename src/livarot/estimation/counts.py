@@ -12,10 +12,12 @@ from livarot.core.jit import jit
 from livarot.core.laws import Laws
 from livarot.core.plan import Episodes
 from livarot.core.ragged import IntArray
+from livarot.core.sizes import require_memory
 
 
 def initial_counts(laws: Laws, n_replicas: int) -> IntArray:
     """No visits yet, (R, rows)."""
+    require_memory("n_replicas", "the counts of all replicas", n_replicas * len(laws.next_state))
     return np.zeros((n_replicas, len(laws.next_state)), dtype=np.int64)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
 from livarot.storage import load_tensors, save_tensors
@@ -92,6 +93,7 @@ class RunResult:
         """K: one parameter per stage, or one for all."""
         return int(self.facts.get("problem", {}).get("n_parameters", self.horizon))
 
+    @checked
     def stage_covered(self, parameter: int) -> np.ma.MaskedArray[Any, Any]:
         """Is theta* in the set of this parameter (stage)?  Boolean (seeds, T), masked where there is no set.
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import Agent
 from livarot.core.problem import MNLMDP, Problem
+from livarot.core.sizes import require_memory
 from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_positive_int
 from livarot.experiments.loop import STAGES, Progress, Replicas, Truth
@@ -57,6 +58,7 @@ def run(
     require_positive_int("workers", workers)
     seeds = _check_seeds(seed)
     models = _check_models(mdp, len(seeds))
+    require_memory("n_episodes", "the results of all episodes", 2 * len(seeds) * n_episodes * (len(COLUMNS) + 1))
     workers = min(workers, len(seeds), 1 + len(seeds) * _terms(models[0].problem) // THREAD_TERMS)
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]

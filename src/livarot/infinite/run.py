@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.linalg import quadratic
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.errors import bad, require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
 from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
 from livarot.infinite.problem import InfiniteMDP
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
@@ -110,6 +112,7 @@ class InfiniteResult:
         return pd.DataFrame(table)
 
 
+@checked
 def run_infinite(
     mdp: InfiniteMDP,
     agent: InfiniteAgent[Any],
@@ -131,11 +134,9 @@ def run_infinite(
     >>> result.regret.shape, float(abs(result.regret).max()) < 1e-12
     ((3, 1000), True)
     """
-    if not isinstance(mdp, InfiniteMDP):
-        raise bad("mdp", f"{type(mdp).__name__} is no InfiniteMDP", cure="use InfiniteMDP.from_mdp(mdp)")
-    require_positive_int("n_steps", n_steps)
     seeds = _check_seeds(seed)
-    judge = _Judge(mdp, None if discount is None else require_probability("discount", discount), len(seeds))
+    require_memory("n_steps", "the results of all steps", 12 * len(seeds) * n_steps)
+    judge = _Judge(mdp, discount, len(seeds))
     problem, rows = mdp.problem, mdp.problem.rows
     replicas = len(seeds)
     reward, regret = np.empty((n_steps, replicas)), np.empty((n_steps, replicas))

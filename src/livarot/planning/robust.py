@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel
 from livarot.core.plan import check_policy
@@ -93,6 +94,7 @@ class RobustSolution:
         return Kernel(prob, base)
 
 
+@checked
 def solve_robust(
     nominal: MNLMDP | tuple[Problem, Kernel],
     *,
@@ -144,6 +146,7 @@ def solve_robust(
     return RobustSolution(value, q, policy, variance, dual, float(gap), model)
 
 
+@checked
 def evaluate_robust(
     nominal: MNLMDP | tuple[Problem, Kernel],
     policy: NDArray[Any],
