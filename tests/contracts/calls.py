@@ -36,7 +36,8 @@ CONTAINERS = {
 ELSEWHERE = {
     ("solve", "mdp"), ("evaluate", "mdp"), ("evaluate", "policy"), ("simulate", "mdp"), ("run", "mdp"),
     ("run", "agent"), ("run", "progress"), ("learn", "agent"), ("learn", "problem"), ("learn", "state"),
-    ("learn", "progress"),     ("learn with features", "agent"), ("learn with features", "terminal_states"), ("learn with features", "encode"),
+    ("learn", "progress"), ("learn with features", "agent"), ("learn with features", "terminal_states"),
+    ("learn with features", "encode"),
     ("Online", "agent"), ("Online", "problem"), ("Online", "state"), ("Online.observe", "reward"),
     ("check_agent", "agent"), ("check_agent", "env"), ("optimistic_plan", "problem"), ("optimistic_plan", "estimate"),
     ("optimistic_plan", "radius"), ("optimistic_plan", "rule"), ("Estimate", "theta"), ("Estimate", "gram"),

@@ -1,8 +1,8 @@
 """Calls public functions with one argument replaced by something bad, and says what became of each call.
 
 Run as ``python -m tests.contracts.fuzz first step`` in an empty folder: of all calls, number ``first``,
-``first + step`` and so on are made, and one line of JSON is written before and after each.  A parent (:func:`survey`) reads the lines,
-so that it knows which call ended the interpreter, and goes on behind it.
+``first + step`` and so on are made, and one line of JSON is written before and after each.  A parent, :func:`survey`,
+reads the lines, so that it knows which call ended the interpreter, and goes on behind it.
 """
 
 import collections

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray
+from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.storage import load_tensors, save_tensors
 
@@ -127,6 +128,7 @@ class RunResult:
         import pandas as pd
 
         n_seeds, n_episodes = self.regret.shape
+        require_memory("result", "a table of all episodes", 3 * n_seeds * n_episodes * (len(COLUMNS) + 3))
         table: dict[str, Any] = {
             "agent": self.agent,
             "seed": np.repeat(self.seeds, n_episodes),

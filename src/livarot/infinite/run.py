@@ -94,6 +94,7 @@ class InfiniteResult:
         import pandas as pd
 
         n_seeds, n_steps = self.regret.shape
+        require_memory("result", "a table of all steps", 30 * n_seeds * n_steps)
         table: dict[str, Any] = {
             "agent": self.agent,
             "seed": np.repeat(self.seeds, n_steps),
