@@ -145,6 +145,8 @@ def require_positive_int(argument: str, value: Any, minimum: int = 1, maximum: i
         ...
     livarot.errors.LivarotError: horizon: must be an integer >= 1, got 2.0 (float)
     """
+    if type(value) is int and minimum <= value <= maximum:  # as nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise bad(argument, f"must be an integer >= {minimum}, got {shown(value)}")
     if value > maximum:
@@ -196,6 +198,8 @@ def require_non_negative(argument: str, value: Any) -> float:
 
 def _real(value: Any) -> float:
     """`value` as a float; NaN, which every range check refuses, if it is not a real number."""
+    if type(value) is float:  # as nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:

@@ -42,7 +42,7 @@ ELSEWHERE = {
     ("check_agent", "agent"), ("check_agent", "env"), ("optimistic_plan", "problem"), ("optimistic_plan", "estimate"),
     ("optimistic_plan", "radius"), ("optimistic_plan", "rule"), ("Estimate", "theta"), ("Estimate", "gram"),
     ("Estimate", "whiten"), ("Episodes.from_states", "problem"), ("save_state", "agent"), ("save_state", "state"),
-    ("load_state", "agent"), ("load_state", "problem"),
+    ("load_state", "agent"), ("load_state", "problem"), ("tune", "mdp"), ("tune", "agent"), ("tune", "progress"),
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2

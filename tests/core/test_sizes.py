@@ -45,7 +45,7 @@ def swept(environment, **settings):
         (lambda: envs.park_two_state(dim=40), "dim", "TiB"),
         (lambda: envs.hard_chain(10**7), "horizon", "PiB"),
         (lambda: envs.random_mdp(10**6), "n_states", "would take .* TiB"),
-        (lambda: envs.deep_sea(10**6), "size", "TiB|PiB"),
+        (lambda: envs.deep_sea(10**6), "size", r"more than 10\^18 bytes"),
         (lambda: envs.river_swim(10**9), "n_states", "TiB"),
         (lambda: envs.kl_robust(10**9), "n_states", "TiB"),
         (lambda: envs.mnl_bandit(10**12), "n_arms", "TiB"),

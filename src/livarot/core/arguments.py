@@ -69,7 +69,6 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("n_iter", "max_iter", "n_samples"), partial(require_positive_int, maximum=10**6)),
 }
 HOT = ("plan", "update")  # called once per episode with what the run has made itself
-OPEN = (object, np.ndarray)
 NUMBERS = (bool, int, float, NoneType)
 
 
@@ -98,20 +97,24 @@ def _wrapped(function: Any, rules: dict[str, Rule]) -> Any:
     if not function.__annotations__.keys() - {"return"}:
         return function
     checks: dict[str, Rule | None] = {}
+    places: list[tuple[int, str, Rule]] = []  # the same for those by position: this runs once per plan
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not checks:
-            checks.update(_checks(function, rules))
-        if args:
-            given = zip(checks.items(), args, strict=False)
-            done = [value if check is None else check(name, value) for (name, check), value in given]
-            args = (*done, *args[len(done) :])
+            found = _checks(function, rules)
+            places[:] = [(i, name, check) for i, (name, check) in enumerate(found.items()) if check is not None]
+            checks.update(found)
+        values, count = list(args), len(args)
+        for place, name, check in places:
+            if place >= count:
+                break
+            values[place] = check(name, values[place])
         for name, value in kwargs.items():
-            check = checks.get(name)
-            if check is not None:
-                kwargs[name] = check(name, value)
-        return function(*args, **kwargs)
+            own = checks.get(name)
+            if own is not None:
+                kwargs[name] = own(name, value)
+        return function(*values, **kwargs)
 
     return call
 
@@ -158,19 +161,22 @@ def _check(hint: Any, rule: Rule | None) -> Rule | None:
         origin = get_origin(one) or one
         if origin is Literal:
             words += get_args(one)
-        elif isinstance(origin, type) and origin not in OPEN and origin is not Any:
+        elif isinstance(origin, type) and origin not in (object, Any) and not origin.__module__.startswith("numpy"):
             kinds.append(origin)
         else:
-            return None
+            return None  # arrays and what becomes one, type variables
     number = rule if {int, float} & set(kinds) else None
     number = number or (require_non_negative if float in kinds else require_positive_int if int in kinds else None)
     classes = [kind for kind in kinds if kind not in NUMBERS]
-    truth, optional = bool in kinds, NoneType in kinds
+    truth = bool in kinds
+    exact = frozenset(kind for kind in kinds if kind not in (int, float))  # what nearly all values are
 
     def check(argument: str, value: Any) -> Any:
-        if value is None and optional:
-            return None
-        if truth and isinstance(value, bool | np.bool_):
+        if type(value) in exact:
+            return value
+        if number is not None and type(value) in (int, float):
+            return number(argument, value)
+        if truth and isinstance(value, np.bool_):
             return bool(value)
         if (isinstance(value, str) and value in words) or any(_fits(value, kind) for kind in classes):
             return value

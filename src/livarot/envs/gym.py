@@ -22,7 +22,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP
@@ -101,7 +100,6 @@ def advance(row_start, next_state, stage_table, reward, prob, base, uniforms, mo
             stages[i] = h + 1
 
 
-@checked
 class MNLEnv(gymnasium.Env[int, int]):
     """A model as a Gymnasium environment; the model is at ``env.unwrapped.mdp``.
 
@@ -178,7 +176,6 @@ class MNLEnv(gymnasium.Env[int, int]):
         return {"stage": stage, "h": stage, "episode": int(self._lanes.episodes[0])}
 
 
-@checked
 class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` episodes at once, stepped by one compiled loop.
 
@@ -202,7 +199,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         except ValueError:
             modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise bad("autoreset_mode", f"{autoreset_mode!r} is unknown", cure=f"choose one of {modes}") from None
-        self.num_envs = num_envs
+        self.num_envs = require_positive_int("num_envs", num_envs)
         self.render_mode = check_render_mode(render_mode)
         self.metadata = {**MNLEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.mdp = model_of(mdp, options)
@@ -321,7 +318,6 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         return np.ascontiguousarray(chosen, dtype=np.int64)
 
 
-@checked
 class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int], RecordConstructorArgs):
     """Observations (stage, state), for learners that want a Markov chain: the best action depends on the stage."""
 
@@ -347,6 +343,8 @@ def check_render_mode(render_mode: str | None) -> str | None:
 
 def check_episode(options: dict[str, Any] | None) -> int | None:
     """``options["episode"]``, the episode to go to."""
+    if options is not None and not isinstance(options, dict):
+        raise bad("options", f"is a {type(options).__name__}", cure="give a dict")
     if not options or options.get("episode") is None:
         return None
     return require_positive_int("episode", options["episode"], minimum=0)

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livarot.agents.base import Agent
-from livarot.core.arguments import checked
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.errors import LivarotError, bad
+from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.experiments.result import RunResult
 from livarot.experiments.run import run
 
@@ -109,7 +108,6 @@ class TuneResult:
         }
 
 
-@checked
 def tune(
     mdp: MNLMDP | Sequence[MNLMDP],
     agent: Agent[Any] | type[Agent[Any]],
@@ -136,6 +134,8 @@ def tune(
     >>> found.best_settings
     {'beta_scale': 0.01}
     """
+    require_positive_int("n_episodes", n_episodes)
+    require_positive_int("budget", budget)
     numbers = _check_seeds(seeds, reserved)
     base = _instance(agent)
     names = _check_grid(base, grid, budget)

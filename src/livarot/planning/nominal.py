@@ -16,7 +16,7 @@ from livarot.core.kernel import Kernel, kernel_layout, transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
 from livarot.core.sizes import require_memory
-from livarot.errors import bad, require_finite
+from livarot.errors import bad
 
 SUM_SLACK = 1e-9  # how far a nominal row may be from summing to 1
 
@@ -136,7 +136,10 @@ def _tables(transitions: Any, horizon: int) -> list[Any]:
     elif isinstance(transitions, Sequence) and transitions and hasattr(transitions[0], "tocsr"):
         parts = list(transitions)
     else:
-        dense = require_finite("transitions", transitions)
+        try:
+            dense = np.asarray(transitions, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise bad("transitions", f"are not numbers ({error})") from error
         if dense.ndim not in (3, 4) or dense.shape[-3] != dense.shape[-1] or dense.size == 0:
             raise bad(
                 "transitions", f"has shape {dense.shape}", cure="give (S, A, S) or (H, S, A, S), or sparse matrices"

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel
 from livarot.core.plan import check_policy
@@ -94,7 +93,6 @@ class RobustSolution:
         return Kernel(prob, base)
 
 
-@checked
 def solve_robust(
     nominal: MNLMDP | tuple[Problem, Kernel],
     *,
@@ -146,7 +144,6 @@ def solve_robust(
     return RobustSolution(value, q, policy, variance, dual, float(gap), model)
 
 
-@checked
 def evaluate_robust(
     nominal: MNLMDP | tuple[Problem, Kernel],
     policy: NDArray[Any],

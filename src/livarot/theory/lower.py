@@ -128,6 +128,8 @@ def chain_lower_bound(
     n = dim - 1
     p = 1.0 / horizon + n * gap
     tilt = _tilt(horizon, n, gap)
+    if tilt <= 0.0:
+        raise bad("gap", f"{gap:.6g} is lost in rounding beside 1/H", cure="take at least 1e-15")
     scale = math.sqrt((n * tilt + math.log(horizon - 1.0) ** 2) / (1.0 + n * tilt))  # the largest feature norm
     return LowerBound(
         value=_mean_regret(horizon, n, n_episodes, gap),
