@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -121,7 +122,14 @@ def test_numbers_at_the_edge():
     assert refusal(lambda: envs.park_two_state(base_probability=tiny)).argument == "base_probability"
     assert np.isfinite(theory.hard_chain_sigma_bar(5, tiny))
     assert refusal(lambda: theory.chain_lower_bound(5, 3, 100, gap=tiny)).argument == "gap"
-    mdp = envs.hard_chain(3, gap=0.1, param_bound=huge)
+    assert refusal(lambda: envs.hard_chain(3, gap=0.1, param_bound=huge)).argument == "param_bound"
+    given = arrays() | {"theta": [huge, 0.0]}
+    assert refusal(lambda: livarot.MNLMDP.from_arrays(H, S, A, **given)).argument == "param_bound"
+    for make in (agents.Livarot, agents.UCRL2, theory.regret_bound):
+        arguments = {"model": envs.hard_chain(3), "n_episodes": 9} if make is theory.regret_bound else {}
+        call = partial(make, failure_level=tiny, **arguments)
+        assert refusal(call).argument == "failure_level"
+    mdp = envs.hard_chain(3, gap=0.1, param_bound=1e60)
     assert np.isfinite(livarot.solve(mdp).value).all()
     for make in (agents.Livarot, agents.BonusLivarot, agents.UCRLMNLOL, agents.UCRLMNL.theory, agents.ThompsonLivarot):
         try:

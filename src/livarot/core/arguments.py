@@ -61,8 +61,28 @@ Rule = Callable[[str, Any], Any]
 natural = partial(require_positive_int, minimum=0)
 several = partial(require_positive_int, minimum=2)
 any_count = partial(require_positive_int, maximum=10**300)  # of formulas, which do not store what they count
+
+
+def failure_level(argument: str, value: Any) -> float:
+    """A probability whose inverse is a number still."""
+    number = require_probability(argument, value)
+    if number < 1e-300:
+        raise bad(argument, f"{number:.6g} is too small: 1/delta is infinite", cure="take at least 1e-300")
+    return number
+
+
+def param_bound(argument: str, value: Any) -> float:
+    """B, whose powers in the radii have to be numbers still."""
+    number = require_non_negative(argument, value)
+    if number > 1e60:
+        raise bad(argument, f"{number:.6g} is above 1e60, where its powers overflow", cure="take a smaller one")
+    return number
+
+
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("failure_level", "level", "p", "base_probability", "mixing", "discount"), require_probability),
+    "failure_level": failure_level,
+    "param_bound": param_bound,
+    **dict.fromkeys(("level", "p", "base_probability", "mixing", "discount"), require_probability),
     **dict.fromkeys(("reg", "kappa", "tol", "alpha0"), require_positive),
     **dict.fromkeys(("seed", "step", "episode", "n_explore", "n_starts", "max_nodes"), natural),
     **dict.fromkeys(("stage", "state", "action", "next_state", "parameter", "rule"), natural),

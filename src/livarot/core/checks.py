@@ -133,7 +133,8 @@ def check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray
         raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
     shared = vector.ndim == 1
     vector = np.atleast_2d(vector)
-    bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
+    with np.errstate(over="ignore"):  # an infinite bound is refused where it is used
+        bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
     return vector, bound, shared
 
 

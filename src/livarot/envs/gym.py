@@ -28,7 +28,7 @@ from livarot.core.problem import MNLMDP
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.envs import render
-from livarot.errors import bad, require_positive_int
+from livarot.errors import bad, require_positive_int, shown
 from livarot.simulation.rollout import draw_row, draw_start
 from livarot.simulation.streams import environment_uniforms
 
@@ -322,11 +322,11 @@ class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int]
     """Observations (stage, state), for learners that want a Markov chain: the best action depends on the stage."""
 
     def __init__(self, env: gymnasium.Env[int, int]) -> None:
+        base = getattr(env, "unwrapped", env)
+        if not isinstance(base, MNLEnv):
+            raise bad("env", f"{shown(base)} does not know its stage", cure="wrap an environment of livarot")
         RecordConstructorArgs.__init__(self)
         gymnasium.ObservationWrapper.__init__(self, env)
-        base = env.unwrapped
-        if not isinstance(base, MNLEnv):
-            raise bad("env", f"{base} does not know its stage", cure="wrap an environment of livarot")
         problem = base.mdp.problem
         self._base = base
         self.observation_space = gymnasium.spaces.MultiDiscrete([problem.horizon + 1, problem.n_states])

@@ -40,7 +40,7 @@ from livarot.infinite.extended import log_determinants, plan_replicas
 from livarot.infinite.problem import InfiniteProblem, check_stationary
 
 State = TypeVar("State", bound=tuple[Any, ...])
-MOST_ROUNDS = 10_000_000  # of one plan, unless more are asked for
+MOST_ROUNDS = 1_000_000  # of one plan, unless more are asked for
 
 
 class Steps(NamedTuple):
