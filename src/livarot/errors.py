@@ -26,9 +26,11 @@ __all__ = [
     "bad",
     "require_finite",
     "require_non_negative",
+    "require_number",
     "require_positive",
     "require_positive_int",
     "require_probability",
+    "shown",
 ]
 
 
@@ -135,16 +137,20 @@ def _first(wrong: NDArray[np.bool_]) -> tuple[SupportsIndex, ...] | None:
     return np.unravel_index(int(wrong.argmax()), wrong.shape) if wrong.ndim else None
 
 
-def require_positive_int(argument: str, value: Any, minimum: int = 1) -> int:
-    """`value` as an int, refused unless it is a whole number (no bool, no float) and at least `minimum`.
+def require_positive_int(argument: str, value: Any, minimum: int = 1, maximum: int = 2**63 - 1) -> int:
+    """`value` as an int, refused unless it is a whole number (no bool, no float) from `minimum` to `maximum`.
 
     >>> require_positive_int("horizon", 2.0)
     Traceback (most recent call last):
         ...
     livarot.errors.LivarotError: horizon: must be an integer >= 1, got 2.0 (float)
     """
+    if type(value) is int and minimum <= value <= maximum:  # as nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise bad(argument, f"must be an integer >= {minimum}, got {_shown(value)}")
+        raise bad(argument, f"must be an integer >= {minimum}, got {shown(value)}")
+    if value > maximum:
+        raise bad(argument, f"must be an integer <= {maximum}, got {shown(value)}")
     return int(value)
 
 
@@ -158,7 +164,21 @@ def require_probability(argument: str, p: Any) -> float:
     """
     number = _real(p)
     if not 0.0 < number < 1.0:
-        raise bad(argument, f"must be a number strictly between 0 and 1, got {_shown(p)}")
+        raise bad(argument, f"must be a number strictly between 0 and 1, got {shown(p)}")
+    return number
+
+
+def require_number(argument: str, value: Any) -> float:
+    """`value` as a float, refused unless it is a finite number, of whatever sign.
+
+    >>> require_number("angle", None)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: angle: must be a finite number, got None (NoneType)
+    """
+    number = _real(value)
+    if not math.isfinite(number):
+        raise bad(argument, f"must be a finite number, got {shown(value)}")
     return number
 
 
@@ -172,12 +192,14 @@ def require_non_negative(argument: str, value: Any) -> float:
     """
     number = _real(value)
     if not 0.0 <= number < math.inf:
-        raise bad(argument, f"must be a finite number >= 0, got {_shown(value)}")
+        raise bad(argument, f"must be a finite number >= 0, got {shown(value)}")
     return number
 
 
 def _real(value: Any) -> float:
     """`value` as a float; NaN, which every range check refuses, if it is not a real number."""
+    if type(value) is float:  # as nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:
@@ -186,7 +208,8 @@ def _real(value: Any) -> float:
         return math.nan
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value and its type, cut to what fits into a message."""
     return f"{reprlib.repr(value)} ({type(value).__name__})"
 
 

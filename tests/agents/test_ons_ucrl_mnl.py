@@ -38,7 +38,9 @@ def test_what_every_agent_must_do(tmp_path):
     field.assert_learns(ONSUCRLMNL())
 
 
-@pytest.mark.parametrize(("settings", "argument"), [({"bonus_constant": -1.0}, "constant"), ({"kappa": -2.0}, "kappa")])
+@pytest.mark.parametrize(
+    ("settings", "argument"), [({"bonus_constant": -1.0}, "bonus_constant"), ({"kappa": -2.0}, "kappa")]
+)
 def test_bad_settings(settings, argument):
     with pytest.raises(LivarotError) as caught:
         ONSUCRLMNL(**settings)

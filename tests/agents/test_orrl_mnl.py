@@ -41,7 +41,7 @@ def test_what_every_agent_must_do(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "argument"), [({"n_samples": 0}, "n_samples"), ({"bonus_constant": -1.0}, "constant")]
+    ("settings", "argument"), [({"n_samples": 0}, "n_samples"), ({"bonus_constant": -1.0}, "bonus_constant")]
 )
 def test_bad_settings(settings, argument):
     with pytest.raises(LivarotError) as caught:

@@ -157,9 +157,10 @@ def test_bad_settings():
     for factor in (0.5, 0.0, float("nan")):
         with pytest.raises(LivarotError, match="factor"):
             RareSwitching(factor=factor)
-    for agent in (RareSwitching(), "livarot"):
-        with pytest.raises(LivarotError, match="cannot be wrapped"):
-            RareSwitching(agent)
+    with pytest.raises(LivarotError, match="cannot be wrapped"):
+        RareSwitching(RareSwitching())
+    with pytest.raises(LivarotError, match="agent: must be Agent, got 'livarot'"):
+        RareSwitching("livarot")
 
 
 @pytest.mark.statistical

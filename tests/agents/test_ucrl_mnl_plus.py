@@ -46,7 +46,7 @@ def test_what_every_agent_must_do(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "argument"),
-    [({"beta_scale": -1.0}, "beta_scale"), ({"reg": 0.0}, "reg"), ({"bonus_constant": -1.0}, "constant")],
+    [({"beta_scale": -1.0}, "beta_scale"), ({"reg": 0.0}, "reg"), ({"bonus_constant": -1.0}, "bonus_constant")],
 )
 def test_bad_settings(settings, argument):
     with pytest.raises(LivarotError) as caught:

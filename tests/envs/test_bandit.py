@@ -132,6 +132,6 @@ def test_same_seed_same_model_and_refusals():
         with pytest.raises(livarot.LivarotError) as error:
             mnl_bandit(**settings)
         assert error.value.argument == argument
-    with pytest.raises(livarot.LivarotError, match="no MNLMDP"):
+    with pytest.raises(livarot.LivarotError, match="must be MNLMDP"):
         bandit_constants("bandit")
     assert isinstance(envs.make("mnl-bandit", n_arms=3), livarot.MNLMDP)

@@ -16,9 +16,10 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, lemma_index, log_radius, updates
+from livarot.agents.parts import lemma_index, log_radius, updates
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import livarot_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
@@ -29,6 +30,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class BonusLivarot:
     """OMD with the variance-aware bonus; the default is tuned for practice, :meth:`theory` has LIVAROT's constants."""
@@ -39,9 +41,6 @@ class BonusLivarot:
     reg: float | None = 3.0  # lambda; None is the theory's 144 d
     beta_scale: float = 0.03  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level, self.step_size)
 
     @classmethod
     def theory(cls) -> BonusLivarot:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_positive
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.rules import PlugIn
 from livarot.simulation.streams import AgentRandom
 
 
+@checked
 @dataclass(frozen=True)
 class CertaintyEquivalent:
     """The OMD estimate and no optimism."""
@@ -23,10 +24,6 @@ class CertaintyEquivalent:
 
     step_size: float = 20.0  # eta
     reg: float = 10.0  # lambda
-
-    def __post_init__(self) -> None:
-        require_non_negative("step_size", self.step_size)
-        require_positive("reg", self.reg)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
         return UCRLMNLOLState(initial_estimate(problem, n_replicas, self.reg), 0)

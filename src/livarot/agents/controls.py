@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.agents.base import NoState
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan, check_policy
 from livarot.core.problem import Problem
-from livarot.errors import bad
+from livarot.errors import bad, shown
 from livarot.simulation.streams import AgentRandom
 
 
+@checked
 @dataclass(frozen=True)
 class Uniform:
     """Every action with the same probability: a stochastic policy, so its exact regret has no noise."""
@@ -32,6 +34,7 @@ class Uniform:
         return state
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Oracle:
     """Plays a given policy, normally ``solve(mdp).policy``: the one agent that may know theta*.
@@ -42,6 +45,10 @@ class Oracle:
     name: ClassVar[str] = "oracle"
 
     policy: NDArray[Any] = field(repr=False)  # what to play
+
+    def __post_init__(self) -> None:
+        if np.asarray(self.policy, dtype=object).ndim < 2:
+            raise bad("policy", f"{shown(self.policy)} is not a policy", cure="give (H, S) actions or (H, S, A)")
 
     def _single(self) -> bool:
         table = np.asarray(self.policy)

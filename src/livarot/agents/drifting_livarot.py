@@ -22,14 +22,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from livarot.confidence.radii import livarot_radius
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_whitener
 from livarot.core.plan import Episodes, Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
-from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
+from livarot.errors import bad, require_positive
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule, check_rule
+from livarot.planning.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 
@@ -38,6 +39,7 @@ class DriftingLivarotState(NamedTuple):
     episode: int
 
 
+@checked(discount=require_positive)
 @dataclass(frozen=True)
 class DriftingLivarot:
     """LIVAROT with a memory of about 1/(1 - discount) episodes, or of ``restart_every`` at most."""
@@ -53,16 +55,8 @@ class DriftingLivarot:
     rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
 
     def __post_init__(self) -> None:
-        require_positive("discount", self.discount)
         if self.discount > 1.0:
             raise bad("discount", f"{self.discount} is above 1", cure="1 forgets nothing, 0.99 about 100 episodes back")
-        if self.restart_every is not None:
-            require_positive_int("restart_every", self.restart_every)
-        require_non_negative("step_size", self.step_size)
-        require_positive("reg", self.reg)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_probability("failure_level", self.failure_level)
-        check_rule(self.rule)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> DriftingLivarotState:
         return DriftingLivarotState(initial_estimate(problem, n_replicas, self.reg), 0)

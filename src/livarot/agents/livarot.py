@@ -23,16 +23,17 @@ from livarot.agents.exploration import (
     Exploration,
     LiteralExploration,
     Log,
-    StateAwareExploration,
     explored_set,
     kappa_of,
     rho,
 )
 from livarot.agents.parts import lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan, check_episodes, check_shape
 from livarot.core.problem import Problem
-from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.errors import require_positive_int
 from livarot.estimation.omd import (
     ParameterSet,
     ball,
@@ -42,7 +43,7 @@ from livarot.estimation.omd import (
     whitened,
 )
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule, check_rule
+from livarot.planning.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class LivarotState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class Livarot:
     """LIVAROT, both phases; see :meth:`paper` and :meth:`theory` for the published constants."""
@@ -79,23 +81,7 @@ class Livarot:
     n_episodes: int | None = None  # T, needed by the lemma's tau only
 
     def __post_init__(self) -> None:
-        require_non_negative("step_size", self.step_size)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_probability("failure_level", self.failure_level)
-        if self.reg is not None:
-            require_positive("reg", self.reg)
-        if self.reg_explore is not None:
-            require_non_negative("reg_explore", self.reg_explore)
-        if self.kappa is not None:
-            require_positive("kappa", self.kappa)
-        check_rule(self.rule)
-        if not isinstance(self.exploration, LiteralExploration | StateAwareExploration):
-            raise bad(
-                "exploration", f"{self.exploration!r} is no exploration routine", cure="pass LiteralExploration()"
-            )
-        if self.n_explore is not None:
-            require_positive_int("n_explore", self.n_explore, minimum=0)
-        if self.n_episodes is not None or self.n_explore is None:
+        if self.n_explore is None:
             require_positive_int("n_episodes", self.n_episodes)
 
     @classmethod
@@ -123,12 +109,13 @@ class Livarot:
 
     def init(self, problem: Problem, n_replicas: int = 1) -> LivarotState:
         tau = self._tau(problem)
+        require_memory("n_explore", "the record of the exploration", 2 * n_replicas * tau * problem.horizon)
         log = Log(
             np.zeros((n_replicas, tau, problem.horizon), dtype=np.int64),
             np.zeros((n_replicas, tau, problem.horizon), dtype=np.int32),
         )
-        within = ball(problem, problem.param_bound, n_replicas)
-        return LivarotState(initial_estimate(problem, n_replicas, self._reg(problem)), within, log, 0)
+        estimate = initial_estimate(problem, n_replicas, self._reg(problem))
+        return LivarotState(estimate, ball(problem, problem.param_bound, n_replicas), log, 0)
 
     def plan(self, problem: Problem, state: LivarotState, rng: AgentRandom) -> Plan:
         tau = state.log.pairs.shape[1]

@@ -26,9 +26,9 @@ from typing import ClassVar, NamedTuple
 from livarot.agents.one_stage import RAISED_UTILITY, UTILITY_BOX, informative_stage, one_stage_plan
 from livarot.agents.parts import lemma_index
 from livarot.confidence.radii import livarot_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_positive, require_probability
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.simulation.streams import AgentRandom
 
@@ -38,6 +38,7 @@ class OFUMNLPPState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class OFUMNLPP:
     """OMD with optimistic utilities."""
@@ -50,14 +51,6 @@ class OFUMNLPP:
     beta_scale: float = 0.1  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
     printed_utilities: bool = False  # raise every utility, as for assortments: no bound in a bandit of outcomes
-
-    def __post_init__(self) -> None:
-        if self.step_size is not None:
-            require_non_negative("step_size", self.step_size)
-        if self.reg is not None:
-            require_positive("reg", self.reg)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_probability("failure_level", self.failure_level)
 
     @classmethod
     def theory(cls) -> OFUMNLPP:

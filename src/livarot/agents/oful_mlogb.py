@@ -26,9 +26,9 @@ from typing import ClassVar, NamedTuple
 
 from livarot.agents.one_stage import GRADIENT_BOUND, informative_stage, one_stage_plan
 from livarot.confidence.radii import second_order_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_positive, require_probability
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.simulation.streams import AgentRandom
 
@@ -38,6 +38,7 @@ class OFULMLogBState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class OFULMLogB:
     """OMD with the gradient bonus of the multinomial logit bandit."""
@@ -51,15 +52,6 @@ class OFULMLogB:
     failure_level: float = 0.05  # delta, of the explicit radius alone
     printed_radius: bool = True  # log(K+1) log(t+1) sqrt(d), as in code; False is the explicit radius of OFU-MNL+
     bonus_constant: float = 3.0  # of the second-order term; 1/2 suffices
-
-    def __post_init__(self) -> None:
-        if self.step_size is not None:
-            require_non_negative("step_size", self.step_size)
-        if self.reg is not None:
-            require_positive("reg", self.reg)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_non_negative("bonus_constant", self.bonus_constant)
-        require_probability("failure_level", self.failure_level)
 
     @classmethod
     def theory(cls) -> OFULMLogB:

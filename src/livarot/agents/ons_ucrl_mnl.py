@@ -19,12 +19,12 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, finite_kappa, log_radius, outcomes, transitions
+from livarot.agents.parts import finite_kappa, log_radius, outcomes, transitions
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import newton_radius, newton_radius_printed
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_positive
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import ons_update
 from livarot.planning.optimistic import optimistic_plan
@@ -34,6 +34,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class ONSUCRLMNL:
     """ONS with the max-norm bonus; the default is tuned for practice."""
@@ -46,12 +47,6 @@ class ONSUCRLMNL:
     failure_level: float = 0.05  # delta
     printed_radius: bool = True  # sqrt(kappa d) log(tH/delta); False is the explicit alpha of Cho et al.
     bonus_constant: float = 2.0  # of H beta max|phi|
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level)
-        MaxNormBonus(self.bonus_constant)
-        if self.kappa is not None:
-            require_positive("kappa", self.kappa)
 
     @classmethod
     def theory(cls) -> ONSUCRLMNL:

@@ -17,12 +17,12 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, log_radius, outcomes, transitions
+from livarot.agents.parts import log_radius, outcomes, transitions
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import mirror_alpha, mirror_radius, mirror_reg, optimistic_samples
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_positive_int
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.sampled import OutcomeSampling, sampled_plan
 from livarot.simulation.streams import AgentRandom
@@ -30,6 +30,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class ORRLMNL:
     """OMD with sampled bonuses; the default is tuned for practice, :meth:`theory` is the paper's."""
@@ -42,12 +43,6 @@ class ORRLMNL:
     failure_level: float = 0.05  # delta
     n_samples: int | None = None  # M; None is the theory's
     bonus_constant: float = 3.0  # of the second-order term
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level, self.step_size)
-        OutcomeSampling(self.bonus_constant)
-        if self.n_samples is not None:
-            require_positive_int("n_samples", self.n_samples)
 
     @classmethod
     def theory(cls) -> ORRLMNL:

@@ -7,7 +7,7 @@ import math
 
 from livarot.agents.exploration import kappa_of
 from livarot.core.problem import Problem
-from livarot.errors import bad, require_non_negative, require_positive, require_probability
+from livarot.errors import bad
 
 
 def updates(problem: Problem, episodes: int) -> int:
@@ -40,16 +40,6 @@ def finite_kappa(problem: Problem, kappa: float | None) -> float:
     if not math.isfinite(value):
         raise bad("kappa", f"U^2 exp(4B) overflows at B = {problem.param_bound:.4g}", cure="give kappa yourself")
     return value
-
-
-def check_settings(reg: float | None, beta_scale: float, failure_level: float, step_size: float | None = 0.0) -> None:
-    """Refuse what no agent can use; None stands for the theory's value."""
-    if reg is not None:
-        require_positive("reg", reg)
-    if step_size is not None:
-        require_non_negative("step_size", step_size)
-    require_non_negative("beta_scale", beta_scale)
-    require_probability("failure_level", failure_level)
 
 
 def log_radius(logger: logging.Logger, name: str, theory: float, used: float) -> None:

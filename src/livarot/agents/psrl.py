@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.laws import laws_of
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import IntArray
-from livarot.errors import require_positive
 from livarot.estimation.counts import count_episodes, initial_counts
 from livarot.planning.tabular import sampled_values
 from livarot.simulation.streams import AgentRandom
@@ -29,6 +29,7 @@ class PSRLState(NamedTuple):
     counts: IntArray  # (R, rows)
 
 
+@checked
 @dataclass(frozen=True)
 class PSRL:
     """One posterior sample per episode."""
@@ -37,10 +38,6 @@ class PSRL:
 
     alpha0: float | None = 1.0  # prior weight of each possible next state; None is 1/S
     known_support: bool = True  # use the reachable sets; False: any state may follow, as published
-
-    def __post_init__(self) -> None:
-        if self.alpha0 is not None:
-            require_positive("alpha0", self.alpha0)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> PSRLState:
         return PSRLState(initial_counts(laws_of(problem, self.known_support), n_replicas))

@@ -38,12 +38,13 @@ from numpy.typing import NDArray
 from livarot.agents.base import Agent
 from livarot.agents.exploration import Log
 from livarot.agents.livarot import Livarot
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.laws import laws_of
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
-from livarot.errors import bad, require_positive
+from livarot.errors import bad
 from livarot.estimation.counts import count_episodes, initial_counts, pair_visits
 from livarot.simulation.streams import AgentRandom
 
@@ -61,6 +62,7 @@ class Kept(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class RareSwitching:
     """Another agent with few plans; its state is the agent's own and one more field, ``kept``."""
@@ -71,9 +73,9 @@ class RareSwitching:
     factor: float = 2.0  # growth of a determinant (or of visits) that calls for a new plan; 1: after any growth
 
     def __post_init__(self) -> None:
-        if isinstance(self.agent, RareSwitching) or not all(hasattr(self.agent, x) for x in ("init", "plan", "update")):
+        if isinstance(self.agent, RareSwitching):
             raise bad("agent", f"{self.agent!r} cannot be wrapped", cure="pass an agent such as Livarot()")
-        if require_positive("factor", self.factor) < 1.0:
+        if self.factor < 1.0:
             raise bad("factor", f"{self.factor} is below 1", cure="2 plans when a determinant has doubled")
 
     def init(self, problem: Problem, n_replicas: int = 1) -> Any:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from livarot.core.arguments import checked
 from livarot.core.laws import laws_of
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import IntArray
-from livarot.errors import require_non_negative
 from livarot.estimation.counts import count_episodes, initial_counts
 from livarot.planning.tabular import noisy_values
 from livarot.simulation.streams import AgentRandom
@@ -27,6 +27,7 @@ class RLSVIState(NamedTuple):
     counts: IntArray  # (R, rows)
 
 
+@checked
 @dataclass(frozen=True)
 class RLSVI:
     """Exploration by noise in the rewards."""
@@ -36,10 +37,6 @@ class RLSVI:
     noise_scale: float = 0.3  # of the 1/sqrt N part of the noise
     rest_scale: float = 0.1  # of the (H - h)/N part; 1 is the public library's
     known_support: bool = True  # use the reachable sets; False: any state may follow, as published
-
-    def __post_init__(self) -> None:
-        require_non_negative("noise_scale", self.noise_scale)
-        require_non_negative("rest_scale", self.rest_scale)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> RLSVIState:
         return RLSVIState(initial_counts(laws_of(problem, self.known_support), n_replicas))

@@ -17,12 +17,12 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, finite_kappa, log_radius, outcomes, transitions
+from livarot.agents.parts import finite_kappa, log_radius, outcomes, transitions
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import newton_radius, optimistic_samples
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_positive, require_positive_int
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import ons_update
 from livarot.planning.sampled import LargestNormSampling, sampled_plan
@@ -31,6 +31,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class RRLMNL:
     """ONS with sampled bonuses; the default is tuned for practice, :meth:`theory` is the paper's."""
@@ -42,13 +43,6 @@ class RRLMNL:
     beta_scale: float = 1e-4  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
     n_samples: int | None = None  # M; None is the theory's
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level)
-        if self.kappa is not None:
-            require_positive("kappa", self.kappa)
-        if self.n_samples is not None:
-            require_positive_int("n_samples", self.n_samples)
 
     @classmethod
     def theory(cls) -> RRLMNL:

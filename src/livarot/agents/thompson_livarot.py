@@ -18,9 +18,10 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, lemma_index, log_radius, updates
+from livarot.agents.parts import lemma_index, log_radius, updates
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import livarot_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
@@ -33,6 +34,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class ThompsonLivarot:
     """OMD and one Gaussian sample per episode."""
@@ -44,9 +46,6 @@ class ThompsonLivarot:
     beta_scale: float = 0.05  # v is this times LIVAROT's radius
     failure_level: float = 0.05  # delta
     project: bool = True  # the sample into the B-ball
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level, self.step_size)
 
     @classmethod
     def theory(cls) -> ThompsonLivarot:

@@ -23,16 +23,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.laws import laws_of
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import bad, require_non_negative, require_positive_int, require_probability
 from livarot.estimation.counts import count_episodes, count_states, initial_counts
 from livarot.planning.tabular import BonusCode, Values, bonus_values
 from livarot.simulation.streams import AgentRandom
 
 
+@checked
 @dataclass(frozen=True)
 class Hoeffding:
     """b = constant H L / sqrt N."""
@@ -43,6 +44,7 @@ class Hoeffding:
         return BonusCode(1.0, over_root=self.constant * problem.horizon * log)
 
 
+@checked
 @dataclass(frozen=True)
 class Bernstein:
     """b = sqrt(8 L Var/N) + 14 H L/(3N) + the correction of the module's docstring."""
@@ -55,6 +57,7 @@ class Bernstein:
         return BonusCode(1.0, variance=math.sqrt(8.0 * log), over_n=14.0 / 3.0 * horizon * log, correction=far)
 
 
+@checked
 @dataclass(frozen=True)
 class Simple:
     """b = constant/sqrt N + (H - h)/N: no logarithm, no guarantee."""
@@ -74,6 +77,7 @@ class UCBVIState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class UCBVI:
     """Optimistic tabular value iteration; the defaults are practical, see :meth:`theory`."""
@@ -86,14 +90,6 @@ class UCBVI:
     known_support: bool = True  # use the reachable sets; False: any state may follow, as published
     monotone: bool = False  # Q never above the last plan's, as printed
     n_episodes: int | None = None  # T of the logarithm; None is the number of episodes so far
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.bonus, Hoeffding | Bernstein | Simple):
-            raise bad("bonus", f"{self.bonus!r} is no bonus", cure="pass Hoeffding(), Bernstein() or Simple()")
-        require_non_negative("bonus_scale", self.bonus_scale)
-        require_probability("failure_level", self.failure_level)
-        if self.n_episodes is not None:
-            require_positive_int("n_episodes", self.n_episodes)
 
     @classmethod
     def theory(cls, n_episodes: int, bonus: Hoeffding | Bernstein | None = None) -> UCBVI:

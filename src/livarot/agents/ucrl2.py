@@ -17,11 +17,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.laws import laws_of
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray
-from livarot.errors import require_non_negative, require_probability
 from livarot.estimation.counts import count_episodes, initial_counts, pair_visits
 from livarot.planning.tabular import Values, empty_values, optimistic_values
 from livarot.simulation.streams import AgentRandom
@@ -39,6 +39,7 @@ class UCRL2State(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class UCRL2:
     """Optimism over transition kernels; the defaults are practical, see :meth:`theory`."""
@@ -50,11 +51,6 @@ class UCRL2:
     failure_level: float = 0.05  # delta
     doubling: bool = False  # plan when the visits of some pair have doubled; False: after every episode
     known_support: bool = True  # use the reachable sets; False: any state may follow, as published
-
-    def __post_init__(self) -> None:
-        require_non_negative("constant", self.constant)
-        require_non_negative("width_scale", self.width_scale)
-        require_probability("failure_level", self.failure_level)
 
     @classmethod
     def theory(cls) -> UCRL2:

@@ -19,11 +19,11 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from livarot.agents.parts import check_settings, finite_kappa, log_radius, outcomes, transitions
+from livarot.agents.parts import finite_kappa, log_radius, outcomes, transitions
 from livarot.confidence.radii import max_norm_radius, max_norm_radius_printed
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_positive
 from livarot.estimation.history import History, empty_history, fit_history, record
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import add_design
@@ -42,6 +42,7 @@ class UCRLMNLState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class UCRLMNL:
     """MLE with the max-norm bonus; the default is tuned for practice."""
@@ -54,12 +55,6 @@ class UCRLMNL:
     kappa: float | None = None  # None is the bound U^2 exp(4B); used by the theory's radius only
     failure_level: float = 0.05  # delta; used by the theory's radius only
     bonus_constant: float = 2.0  # of H beta max|phi|
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level)
-        MaxNormBonus(self.bonus_constant)
-        if self.kappa is not None:
-            require_positive("kappa", self.kappa)
 
     @classmethod
     def paper(cls) -> UCRLMNL:

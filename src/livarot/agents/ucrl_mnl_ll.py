@@ -29,21 +29,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from livarot.agents.parts import check_settings, log_radius
+from livarot.agents.parts import log_radius
 from livarot.agents.ucrl_mnl import UCRLMNLState
 from livarot.confidence.radii import bernstein_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative
 from livarot.estimation.history import empty_history, fit_history, record
 from livarot.estimation.omd import initial_estimate
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule, check_rule
+from livarot.planning.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class UCRLMNLLL:
     """MLE with the joint maximum over (the ellipsoid around) its Bernstein set; the default is tuned for practice."""
@@ -55,11 +56,6 @@ class UCRLMNLLL:
     failure_level: float = 0.05  # delta
     self_concordance: float = 0.0  # 2 makes the ellipsoid contain the set; 0 takes the radius beta as it is
     rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level)
-        require_non_negative("self_concordance", self.self_concordance)
-        check_rule(self.rule)
 
     @classmethod
     def theory(cls) -> UCRLMNLLL:

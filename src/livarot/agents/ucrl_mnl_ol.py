@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 
 from livarot.agents.parts import outcomes, updates
 from livarot.confidence.radii import second_order_radius, second_order_radius_printed
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
-from livarot.errors import require_non_negative, require_positive, require_probability
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.rules import SecondOrderBonus
@@ -30,6 +30,7 @@ class UCRLMNLOLState(NamedTuple):
     episode: int
 
 
+@checked
 @dataclass(frozen=True)
 class UCRLMNLOL:
     """OMD with the second-order bonus; the defaults are the paper's tuned run."""
@@ -42,15 +43,6 @@ class UCRLMNLOL:
     failure_level: float = 0.05  # delta
     printed_radius: bool = True  # sqrt(d) log U log(tH/delta); False is the explicit radius of OFU-MNL+
     bonus_constant: float = 2.5  # of the second-order term
-
-    def __post_init__(self) -> None:
-        if self.step_size is not None:
-            require_non_negative("step_size", self.step_size)
-        if self.reg is not None:
-            require_positive("reg", self.reg)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_non_negative("bonus_constant", self.bonus_constant)
-        require_probability("failure_level", self.failure_level)
 
     @classmethod
     def paper(cls) -> UCRLMNLOL:

@@ -17,9 +17,10 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.parts import check_settings, log_radius, outcomes, transitions
+from livarot.agents.parts import log_radius, outcomes, transitions
 from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import mirror_alpha, mirror_radius, mirror_reg
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
@@ -30,6 +31,7 @@ from livarot.simulation.streams import AgentRandom
 logger = logging.getLogger(__name__)
 
 
+@checked
 @dataclass(frozen=True)
 class UCRLMNLPlus:
     """OMD with Cho's bonus; the default is tuned for practice, :meth:`theory` is the paper's."""
@@ -41,10 +43,6 @@ class UCRLMNLPlus:
     beta_scale: float = 0.001  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
     bonus_constant: float = 3.0  # of the second-order term
-
-    def __post_init__(self) -> None:
-        check_settings(self.reg, self.beta_scale, self.failure_level, self.step_size)
-        SecondOrderBonus(self.bonus_constant)
 
     @classmethod
     def theory(cls) -> UCRLMNLPlus:

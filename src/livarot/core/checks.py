@@ -88,14 +88,17 @@ def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = No
     """Integers (any shape, flattened); 1.0 will do, 0.7 and NaN will not."""
     try:
         numbers = np.asarray(values).reshape(-1)
-        whole = numbers.astype(np.int64) if numbers.dtype.kind in "iu" else np.rint(numbers.astype(np.float64))
     except (TypeError, ValueError) as error:
-        raise bad(argument, f"are no numbers ({error})", index=index) from error
-    if whole.dtype != np.int64 and not (np.isfinite(whole).all() and np.array_equal(whole, numbers)):
-        wrong = np.flatnonzero(~(whole == numbers))
+        raise bad(argument, f"are not numbers ({error})", index=index) from error
+    if numbers.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if numbers.dtype.kind not in "iufb":
+        raise bad(argument, f"are not integers but of dtype {numbers.dtype}", index=index)
+    wrong = np.flatnonzero((np.abs(numbers.astype(np.float64)) >= 2.0**63) | (np.rint(numbers) != numbers))
+    if len(wrong):
         where = index if index is not None else int(wrong[0])
-        raise bad(argument, f"{numbers[wrong[0]]} is no integer", index=where, count=len(wrong))
-    return whole.astype(np.int64)
+        raise bad(argument, f"{numbers[wrong[0]]} is not an integer below 2^63", index=where, count=len(wrong))
+    return numbers.astype(np.int64)
 
 
 def feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
@@ -118,10 +121,10 @@ def check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: int
         if n_tables not in (1, horizon):
             raise bad("stage_table", f"{n_tables} tables for {horizon} stages", cure="say which table a stage uses")
         return np.arange(horizon, dtype=np.int32) if n_tables == horizon else np.zeros(horizon, dtype=np.int32)
-    table = np.asarray(stage_table, dtype=np.int32)
+    table = whole_numbers("stage_table", stage_table)
     if table.shape != (horizon,) or (table < 0).any() or (table >= n_tables).any():
         raise bad("stage_table", f"must be ({horizon},) with entries in 0..{n_tables - 1}")
-    return table
+    return table.astype(np.int32)
 
 
 def check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray, float, bool]:
@@ -130,7 +133,8 @@ def check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray
         raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
     shared = vector.ndim == 1
     vector = np.atleast_2d(vector)
-    bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
+    with np.errstate(over="ignore"):  # an infinite bound is refused where it is used
+        bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
     return vector, bound, shared
 
 
@@ -155,7 +159,7 @@ def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int
             count=len(outside),
             cure="rescale the rewards to [0, 1]",
         )
-    return np.ascontiguousarray(array)
+    return np.require(array, requirements=["C", "W"])  # kernels are compiled anew for what cannot be written
 
 
 def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatArray:

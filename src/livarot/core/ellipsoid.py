@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.linalg import cholesky, project_packed, projection_workspace, solve_cholesky
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_finite, require_non_negative
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite
 
 Wide = NDArray[Any]  # of numpy.longdouble, whose arithmetic numpy's annotations take for that of doubles
 
@@ -34,6 +36,7 @@ class Projection(NamedTuple):
     well_conditioned: bool
 
 
+@checked
 class Ellipsoid:
     """``{theta : |theta - center|_matrix <= radius}`` with a positive definite matrix.
 
@@ -47,13 +50,15 @@ class Ellipsoid:
     def __init__(self, center: ArrayLike, matrix: ArrayLike, radius: float) -> None:
         self.center: FloatArray = np.array(require_finite("center", center))
         self.matrix: FloatArray = _symmetric("matrix", matrix, self.center)
-        self.radius = float(require_non_negative("radius", radius))
+        self.radius = radius
         self._factor = np.empty(self.matrix.size)
         self.well_conditioned = bool(cholesky(self.matrix.reshape(-1), 0, self.dim, self._factor, 0))
 
     @classmethod
+    @checked
     def ball(cls, dim: int, radius: float) -> Ellipsoid:
         """The Euclidean ball of a radius around the origin."""
+        require_memory("dim", "its matrix", 3 * dim**2)
         return cls(np.zeros(dim), np.eye(dim), radius)
 
     @property

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.jit import jit
 from livarot.core.ragged import FloatArray
+from livarot.errors import bad
 
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer kept in the low bits
 
@@ -109,9 +110,24 @@ def add_columns(matrix, cols, at, m, scale, gram, first, size):
         gram[first + cj * size + cj] += scale * matrix[j * m + j]
 
 
+def _logits(logits: ArrayLike) -> FloatArray:
+    """Logits (..., U) as float64, refused unless the largest of each choice is finite."""
+    try:
+        z = np.asarray(logits, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad("logits", f"are not numbers ({error})") from error
+    if z.ndim == 0 or z.size == 0:
+        raise bad("logits", f"have shape {z.shape}", cure="give one number per outcome")
+    wrong = np.argwhere(~np.isfinite(z.max(axis=-1)))
+    if len(wrong):
+        where, cure = tuple(wrong[0]) or None, "give finite numbers or -inf"
+        raise bad("logits", "NaN, or the largest is infinite", index=where, count=len(wrong), cure=cure)
+    return z
+
+
 def log_softmax(logits: ArrayLike) -> FloatArray:
     """log p along the last axis, to full relative accuracy even where p is almost 1."""
-    z = np.asarray(logits, dtype=np.float64)
+    z = _logits(logits)
     top = z.argmax(axis=-1, keepdims=True)
     shifted = z - np.take_along_axis(z, top, axis=-1)
     weights = np.exp(shifted)
@@ -120,12 +136,12 @@ def log_softmax(logits: ArrayLike) -> FloatArray:
 
 
 def softmax(logits: ArrayLike) -> FloatArray:
-    """p = exp(z) / sum exp(z) along the last axis.
+    """p = exp(z) / sum exp(z) along the last axis; a logit of -inf has p = 0.
 
     >>> softmax([1e4, 1e4, -1e4])
     array([0.5, 0.5, 0. ])
     """
-    z = np.asarray(logits, dtype=np.float64)
+    z = _logits(logits)
     weights = np.exp(z - z.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

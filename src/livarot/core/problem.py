@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.checks import (
     FeatureFunction,
     RewardLike,
@@ -34,7 +35,8 @@ from livarot.core.checks import (
 )
 from livarot.core.jit import jit
 from livarot.core.ragged import STORED, BoolArray, FloatArray, Int32Array, IntArray, Rows, build_rows
-from livarot.errors import LivarotError, bad, require_finite, require_non_negative, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import LivarotError, bad, require_finite
 from livarot.storage import content_digest
 
 NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
@@ -108,11 +110,16 @@ class Problem:
         start = np.searchsorted(stage, np.arange(self.horizon + 1))
         return start.astype(np.int64), state.astype(np.int32)
 
+    @checked
     def pair(self, stage: int, state: int, action: int) -> int:
+        sizes = {"stage": (stage, self.horizon), "state": (state, self.n_states), "action": (action, self.n_actions)}
+        for name, (number, size) in sizes.items():
+            if number >= size:
+                raise bad(name, f"{number} is out of range", cure=f"they are numbered 0..{size - 1}")
         return self.rows.pair(int(self.stage_table[stage]), state, action)
 
     def next_states(self, stage: int, state: int, action: int) -> Int32Array:
-        pair = self.pair(stage, int(state), int(action))
+        pair = self.pair(stage, state, action)
         return self.rows.next_state[self.rows.row_start[pair] : self.rows.row_start[pair + 1]]
 
     def features(self, stage: int, state: int, action: int) -> FloatArray:
@@ -121,8 +128,9 @@ class Problem:
 
     def original_theta(self, theta: ArrayLike) -> FloatArray:
         """A parameter in the units of the features as they were given (undoes ``normalise=True``)."""
-        return np.asarray(theta, dtype=np.float64) / self.feature_scale
+        return require_finite("theta", theta) / self.feature_scale
 
+    @checked
     def same_as(self, other: Problem) -> bool:
         """Do both describe the same knowledge, number for number?"""
         if self is other or (self.rows is other.rows and self.reward is other.reward):
@@ -136,6 +144,7 @@ class Problem:
         return content_digest(self._header(), self._tensors())
 
     @classmethod
+    @checked
     def from_function(
         cls,
         horizon: int,
@@ -151,9 +160,9 @@ class Problem:
         offset: Callable[[int, int, int], ArrayLike] | None = None,
     ) -> Problem:
         """Build from ``features(h, s, a) -> (next_states, phi)``; see :meth:`MNLMDP.from_function`."""
-        require_positive_int("horizon", horizon)
-        require_positive_int("n_states", n_states)
-        require_positive_int("n_actions", n_actions)
+        pairs = n_states * n_actions
+        # what Python keeps of one answer, and the rewards
+        require_memory("n_states", "the answers of features for every (s, a)", 50 * pairs + horizon * (pairs + 1))
         tables: list[dict[str, NDArray[Any]]] = []
         stage_table = np.zeros(horizon, dtype=np.int32)
         for h in range(horizon):
@@ -186,6 +195,7 @@ class Problem:
         )
 
     @classmethod
+    @checked
     def from_arrays(
         cls,
         horizon: int,
@@ -204,10 +214,7 @@ class Problem:
         normalise: bool = False,
     ) -> Problem:
         """Build from long arrays; see :meth:`MNLMDP.from_arrays`."""
-        require_positive_int("horizon", horizon)
-        require_positive_int("n_states", n_states)
-        require_positive_int("n_actions", n_actions)
-        require_non_negative("param_bound", param_bound)
+        require_memory("horizon", "the rewards (H, S, A)", horizon * n_states * n_actions)
         counts = whole_numbers("outcomes", outcomes)
         if (counts < 0).any():
             first = int(np.flatnonzero(counts < 0)[0])
@@ -217,8 +224,8 @@ class Problem:
             raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
         table = check_stage_table(stage_table, n_tables, horizon)
         nexts = whole_numbers("next_state", next_state)
-        if len(nexts) != counts.sum():
-            raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {counts.sum()}")
+        if counts.max() > len(nexts) or counts.sum() != len(nexts):  # in this order: a sum may pass 2^63
+            raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
         matrix, dim = feature_matrix(features, len(nexts))
         shift = None if offset is None else require_finite("offset", offset)
         if shift is not None and shift.shape != nexts.shape:
@@ -248,8 +255,8 @@ class Problem:
             stage_table=table,
             reward=check_reward(reward, horizon, n_states, n_actions),
             start=check_start(start, n_states),
-            param_bound=float(param_bound) * scale,
-            shared_parameter=bool(shared_parameter),
+            param_bound=param_bound * scale,
+            shared_parameter=shared_parameter,
             feature_scale=scale,
         )
 
@@ -269,6 +276,7 @@ class Problem:
         return arrays | {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class MNLMDP:
     """A :class:`Problem` with its true parameter: for the simulator, the planner and the judge.
@@ -286,7 +294,7 @@ class MNLMDP:
     theta: FloatArray  # (K, d)
 
     def __post_init__(self) -> None:
-        theta = np.ascontiguousarray(require_finite("theta", self.theta))
+        theta = np.require(require_finite("theta", self.theta), requirements=["C", "W"])
         expected = (self.problem.n_parameters, self.problem.dim)
         if theta.shape != expected:
             raise bad(
@@ -313,6 +321,7 @@ class MNLMDP:
         return self.problem.original_theta(self.theta)
 
     @classmethod
+    @checked
     def from_function(
         cls,
         horizon: int,
@@ -351,6 +360,7 @@ class MNLMDP:
         return cls(problem, vector * problem.feature_scale)
 
     @classmethod
+    @checked
     def from_arrays(
         cls,
         horizon: int,

@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked, several
 from livarot.core.kernel import Kernel, kernel_layout, transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
+from livarot.core.sizes import require_memory
 from livarot.data.choices import Choices
 from livarot.data.likelihood import log_probabilities
 from livarot.data.newton import maximise
 from livarot.data.table import DataWarning
-from livarot.errors import LivarotError, bad, require_positive_int
+from livarot.errors import LivarotError, bad
 from livarot.simulation.streams import stream
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Bootstrap(NamedTuple):
     n_failed: int
 
 
+@checked(n_resamples=several)
 def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resample: str = "observed") -> Bootstrap:
     """Parameters of ``n_resamples`` refits; draw b does not depend on how many there are.
 
@@ -57,12 +60,11 @@ def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resa
     >>> round(float(draws.std()), 2), round(float(fit.covariance_[0, 0]) ** 0.5, 2)
     (0.38, 0.37)
     """
-    n_resamples = require_positive_int("n_resamples", n_resamples, minimum=2)
-    require_positive_int("seed", seed, minimum=0)
     if resample not in ("observed", "model"):
         raise bad("resample", f"{resample!r} is not known", cure="use 'observed' or 'model'")
     groups = [part for _, part in fit._groups(fit.choices_)]
     thetas = np.atleast_2d(fit.theta_)
+    require_memory("n_resamples", "the refitted parameters", n_resamples * thetas.size)
     shares = [_shares(part, theta, resample) for part, theta in zip(groups, thetas, strict=True)]
     found = np.empty((n_resamples, *thetas.shape))
     n_failed, kept = 0, 0

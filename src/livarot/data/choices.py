@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
 from livarot.data.features import Levels
 from livarot.data.table import Labels
@@ -162,6 +163,7 @@ class Choices:
         return frame
 
     @classmethod
+    @checked
     def from_arrays(
         cls,
         features: ArrayLike,
@@ -197,8 +199,9 @@ class Choices:
 
             if matrix.ndim != 2 or choice is None:
                 raise bad("features", f"has shape {matrix.shape}", cure="(N, J, d), or (rows, d) with choice=ids")
-            if len(np.asarray(choice)) != len(matrix) or len(np.asarray(chosen)) != len(matrix):
-                raise bad("choice", f"{len(matrix)} rows need {len(matrix)} ids and flags")
+            for name, given in (("choice", choice), ("chosen", chosen)):
+                if np.ndim(given) != 1 or np.size(given) != len(matrix):
+                    raise bad(name, f"has shape {np.shape(given)}, expected ({len(matrix)},)", cure="one per row")
             start, order = group_rows(np.asarray(choice), "choice")
             flags = np.asarray(chosen) != 0
             shift = None if offset is None else require_finite("offset", offset)

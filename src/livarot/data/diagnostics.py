@@ -14,13 +14,15 @@ import pandas as pd
 from scipy.stats import beta, chi2
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.data.choices import Choices
 from livarot.data.inference import LikelihoodRatio, likelihood_ratio_test
 from livarot.data.likelihood import blocks, centred_rows, derivatives
 from livarot.data.model import MNLTransition
 from livarot.data.separation import dependencies
-from livarot.errors import bad, require_positive_int
+from livarot.errors import bad
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,9 +59,10 @@ class Calibration:
         return ax
 
 
+@checked
 def calibration(fit: MNLTransition, data: Any = None, bins: int = 10) -> Calibration:
     """All alternatives of all choices, in bins of equal weight by their predicted probability."""
-    require_positive_int("bins", bins)
+    require_memory("bins", "the table of bins", 4 * bins)
     choices = _data(fit, data)
     p = np.exp(fit._log_probabilities(choices))
     trials = choices.weight[choices.set_of_row]
@@ -80,6 +83,7 @@ def calibration(fit: MNLTransition, data: Any = None, bins: int = 10) -> Calibra
     return Calibration(table)
 
 
+@checked
 def residuals(fit: MNLTransition, data: Any = None, by: str = "state") -> pd.DataFrame:
     """Observed against expected counts.
 
@@ -104,6 +108,7 @@ def residuals(fit: MNLTransition, data: Any = None, by: str = "state") -> pd.Dat
     return found.sort_values("p_value", kind="stable")
 
 
+@checked
 def influence(fit: MNLTransition) -> pd.DataFrame:
     """What each distinct observation of the fit does to the estimate: one Newton step of leaving one of them out.
 
@@ -143,6 +148,7 @@ def _one_step(choices: Choices, theta: FloatArray, hessian: FloatArray) -> tuple
     return np.asarray(steps).reshape(-1, choices.dim), np.concatenate(rows)
 
 
+@checked
 def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRatio:
     """Is the larger of two nested models better than chance would make it?  Both fitted to the same data."""
     for fit in (small, large):
@@ -194,6 +200,7 @@ class HeldOut:
         return "\n".join(lines)
 
 
+@checked
 def held_out(fit: MNLTransition, data: Any) -> HeldOut:
     """The model on data it has not seen, beside the training frequencies of each (state, action) and equal odds.
 

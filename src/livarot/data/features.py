@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.errors import bad, require_finite
 
@@ -49,6 +50,7 @@ class Factor:
     category: bool
 
 
+@checked
 @dataclass(frozen=True)
 class Computed:
     """A feature by a function of the rows: a DataFrame with the columns stage (where there is one), state, action

@@ -25,13 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
 from livarot.core.plan import check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
 from livarot.data.bootstrap import bootstrap, check_own, kernels
-from livarot.errors import bad, require_probability
+from livarot.errors import bad
 from livarot.planning.backward import _evaluate_mixed, solve
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class ValueInterval:
         return f"value {self.value:.4f}, s.e. {self.standard_error:.4f}, {width}"
 
 
+@checked
 def value_interval(
     fit: MNLTransition,
     mdp: MNLMDP,
@@ -71,7 +73,6 @@ def value_interval(
     ``mdp`` is ``fit.to_mdp(...)``.  ``kind="bootstrap"`` uses ``n_resamples`` refits (:func:`livarot.data.bootstrap`).
     Both ends are kept within [0, H].
     """
-    level = require_probability("level", level)
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
     check_own(fit, mdp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from livarot.core.arguments import check_settings, checked
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
@@ -29,7 +31,7 @@ from livarot.data.read import read_choices
 from livarot.data.table import Labels, read_table, warn
 from livarot.data.to_mdp import build_mdp
 from livarot.data.transitions import locate_rows
-from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
+from livarot.errors import bad, require_non_negative, require_probability
 
 
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
@@ -133,9 +135,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
         column.
         """
-        reg = require_non_negative("reg", self.reg)
-        tol = require_positive("tol", self.tol)
-        max_iter = require_positive_int("max_iter", self.max_iter)
+        check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
+        reg, tol, max_iter = float(self.reg), float(self.tol), int(self.max_iter)
         choices = self._read(X, y)
         groups = self._groups(choices)
         found: list[Maximum] = []
@@ -170,6 +171,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             return X
         table = read_table(X)
         if y is not None:
+            if not isinstance(y, Iterable) or isinstance(y, str):
+                raise bad("y", f"is a {type(y).__name__}", cure="give one entry per row")
             name = self.chosen if self.choice in table else self.next_state
             values = y if isinstance(y, pd.Series) else pd.Series(list(y))
             if len(values) != table.n_rows:
@@ -243,6 +246,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     # --- inference
 
+    @checked
     def summary(self, level: float = 0.95) -> Summary:
         """Coefficients, standard errors, z, p, intervals; log-likelihoods, McFadden's pseudo-R2, likelihood-ratio test
         against theta = 0.
@@ -289,6 +293,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     def _covariances(self) -> list[FloatArray]:
         return [self.covariance_] if self.homogeneous else list(self.covariance_)
 
+    @checked
     def confidence_set(
         self, level: float = 0.95, kind: str = "wald", *, problem: Problem | None = None
     ) -> Ellipsoid | list[Ellipsoid]:
@@ -328,6 +333,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             raise bad("data", "has no state and action columns", cure="name them: state=..., action=...")
         return frame.groupby(keys, sort=True)[["count"]].sum()
 
+    @checked
     def to_mdp(
         self,
         reward: Any,

@@ -25,6 +25,7 @@ from livarot.agents.rare_switching import RareSwitching
 from livarot.agents.rrl_mnl import RRLMNL
 from livarot.agents.ucrl_mnl import UCRLMNL
 from livarot.agents.ucrl_mnl_ll import UCRLMNLLL
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
@@ -76,6 +77,7 @@ class WarmStarted:
         return self.agent.update(problem, state, episodes)
 
 
+@checked(weight=require_positive)
 def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weight: float = 1.0) -> WarmStarted:
     """``agent`` for ``problem``, started from a fit: any agent that keeps an OMD estimate with its Gram matrix.
 
@@ -94,7 +96,6 @@ def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weigh
     >>> agent.init(mdp.problem).estimate.theta.round(4)
     array([[[-1.0986]]])
     """
-    weight = require_positive("weight", weight)
     if weight > 1.0:
         raise bad("weight", f"{weight} is above 1", cure="1 counts an old choice as much as a new one")
     thetas = np.atleast_2d(fit.theta_)

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.kernel import Kernel, kernel_layout, transition_kernel
 from livarot.core.plan import Estimate, Plan
@@ -31,7 +32,7 @@ from livarot.core.ragged import FloatArray
 from livarot.data.bootstrap import bootstrap, check_own, kernels
 from livarot.data.intervals import as_probabilities, value_and_gradient
 from livarot.data.to_mdp import labels_of
-from livarot.errors import bad, require_non_negative, require_probability
+from livarot.errors import bad
 from livarot.estimation.omd import whitened
 from livarot.planning.backward import solve
 from livarot.planning.optimistic import optimistic_plan
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 OFF_BLOCK = 1e-8  # relative size of an entry that a block-diagonal matrix may have outside of its blocks
 
 
+@checked
 def plan_optimistic(
     fit: MNLTransition, mdp: MNLMDP, level: float = 0.95, *, kind: str = "wald", rule: Rule | None = None
 ) -> Plan:
@@ -77,6 +79,7 @@ def estimate(problem: Problem, theta: FloatArray, gram: FloatArray) -> Estimate:
     return whitened(problem, np.ascontiguousarray(theta[None]), np.ascontiguousarray(packed[None]))
 
 
+@checked
 def robust_radius(
     fit: MNLTransition,
     mdp: MNLMDP,
@@ -88,7 +91,6 @@ def robust_radius(
     simultaneous: bool = True,
 ) -> FloatArray:
     """Radii of KL balls, (S, A), or (H, S, A) where stages differ: see the head of this module."""
-    level = require_probability("level", level)
     check_own(fit, mdp)
     if n_resamples * (1.0 - level) < 1.0:
         need = math.ceil(1.0 / (1.0 - level))
@@ -121,6 +123,7 @@ def _divergence(problem: Problem, nominal: Kernel, other: Kernel) -> FloatArray:
     return np.asarray(np.maximum(np.stack(found), 0.0))
 
 
+@checked
 def plan_robust(
     fit: MNLTransition, mdp: MNLMDP, radius: ArrayLike | None = None, *, level: float = 0.95, **settings: Any
 ) -> RobustSolution:
@@ -136,6 +139,7 @@ def plan_robust(
     return solve_robust(mdp, radius=radius)
 
 
+@checked
 def support_check(
     fit: MNLTransition, mdp: MNLMDP, policy: NDArray[Any] | None = None, *, min_count: float = 1.0
 ) -> pd.DataFrame:
@@ -147,7 +151,6 @@ def support_check(
     coefficients, or those of ``unseen=``.
     """
     check_own(fit, mdp)
-    require_non_negative("min_count", min_count)
     problem, labels = mdp.problem, labels_of(mdp)
     table = as_probabilities(problem, solve(mdp).policy if policy is None else policy)
     visits = value_and_gradient(problem, transition_kernel(mdp), table)[2]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.data.intervals import as_probabilities
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
 
 
+@checked
 def policy_table(
     mdp: MNLMDP, policy: NDArray[Any], *, value: FloatArray | None = None, fit: MNLTransition | None = None
 ) -> pd.DataFrame:
@@ -59,6 +61,7 @@ def policy_table(
     return pd.DataFrame(found).infer_objects()
 
 
+@checked
 def write_policy(path: str | Path, table: pd.DataFrame) -> None:
     """A table as CSV (UTF-8), complete or not at all, formulas guarded."""
     write_atomic(path, as_csv(table).encode())

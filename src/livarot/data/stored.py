@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray
 from livarot.data.choices import Choices, ModelLabels
 from livarot.data.features import Computed
@@ -76,6 +77,7 @@ LAYOUT = Layout(
 )
 
 
+@checked
 def save_fit(path: str | Path, fit: MNLTransition) -> None:
     """Write a fitted model, complete or not at all; equal models give equal bytes."""
     if not hasattr(fit, "theta_"):
@@ -108,6 +110,7 @@ def save_fit(path: str | Path, fit: MNLTransition) -> None:
     save_tensors(path, tensors, kind=KIND, header={"layout": choices.layout, "settings": settings})
 
 
+@checked
 def load_fit(path: str | Path) -> MNLTransition:
     """Read a model written by :func:`save_fit`; a file that does not hold all of one is refused."""
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)

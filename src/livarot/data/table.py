@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
+from livarot.core.checks import whole_numbers
 from livarot.core.ragged import BoolArray, IntArray
 from livarot.errors import LivarotError, bad
 
@@ -40,8 +42,12 @@ class Labels(Sequence[Any]):
     (['east', 'north', 'south'], 1, array(['south', 'east'], dtype=object))
     """
 
+    @checked
     def __init__(self, values: Iterable[Hashable], *, ordered: bool = False) -> None:
-        kept = list(dict.fromkeys(values))
+        try:
+            kept = list(dict.fromkeys(values))
+        except TypeError as error:
+            raise bad("values", f"cannot be labels ({error})", cure="use text, numbers or tuples") from error
         if not ordered:
             with contextlib.suppress(TypeError):  # no order between them: that of their appearance
                 kept = sorted(kept)  # type: ignore[type-var]
@@ -81,7 +87,10 @@ class Labels(Sequence[Any]):
         """The labels of numbers, as an array of objects."""
         names = np.empty(len(self), dtype=object)
         names[:] = self._values
-        return np.asarray(names[np.asarray(codes, dtype=np.int64)])
+        numbers = whole_numbers("codes", codes).reshape(np.shape(codes))
+        if ((numbers < 0) | (numbers >= len(self))).any():
+            raise bad("codes", "out of range", cure=f"labels are numbered 0..{len(self) - 1}")
+        return np.asarray(names[numbers])
 
     def array(self) -> NDArray[Any]:
         """All labels, as numbers or truth values where all of them are; as objects otherwise.

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.problem import LABELS, MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.data.alternatives import merge_equal
 from livarot.data.choices import Choices, ModelLabels
 from livarot.data.table import Labels
-from livarot.errors import bad, require_finite, require_positive_int
+from livarot.errors import bad, require_finite
 
 SINK = "(unseen)"  # label of the extra state of unseen="sink"
 
 
+@checked
 def labels_of(model: MNLMDP | Problem) -> ModelLabels:
     """The names of states, actions and stages of a model made by :meth:`livarot.data.MNLTransition.to_mdp`.
 
@@ -82,11 +85,11 @@ def _horizon(horizon: int | None, choices: Choices, labels: ModelLabels) -> int:
         if known is None:
             raise bad("horizon", "is not given", cure="say how many steps an episode has")
         return known
-    steps = require_positive_int("horizon", horizon)
-    if known is not None and steps != known:
+    require_memory("horizon", "the stages of the model", horizon * len(labels.states) * len(labels.actions))
+    if known is not None and horizon != known:
         cure = "leave horizon out, or fit with homogeneous=True and features that do not depend on the stage"
-        raise bad("horizon", f"is {steps}, the model was fitted to {known} stages", cure=cure)
-    return steps
+        raise bad("horizon", f"is {horizon}, the model was fitted to {known} stages", cure=cure)
+    return horizon
 
 
 def _table_of_sets(choices: Choices, labels: ModelLabels, n_tables: int) -> IntArray:

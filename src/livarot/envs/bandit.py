@@ -17,9 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked, several
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_finite, require_non_negative, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite
 from livarot.planning.backward import solve
 from livarot.simulation.streams import stream
 from livarot.theory.variance import sigma_bar_star
@@ -27,6 +29,7 @@ from livarot.theory.variance import sigma_bar_star
 DECISION = 0  # the state in which an arm is chosen
 
 
+@checked(n_outcomes=several)
 def mnl_bandit(
     n_arms: int = 10,
     n_outcomes: int = 3,
@@ -51,11 +54,8 @@ def mnl_bandit(
     >>> bool(abs(livarot.solve(mdp).value[0, 0] - best) < 1e-15)
     True
     """
-    require_positive_int("n_arms", n_arms)
-    require_positive_int("n_outcomes", n_outcomes, minimum=2)
-    require_positive_int("dim", dim)
-    require_positive_int("seed", seed, minimum=0)
-    bound = require_non_negative("param_bound", param_bound)
+    size = (n_outcomes - 1) * dim if kronecker else dim
+    require_memory("n_arms", "the arms and their features", n_arms * n_outcomes * (4 * size + 16))
     worth = np.linspace(0.0, 1.0, n_outcomes) if values is None else require_finite("values", values)
     if worth.shape != (n_outcomes,):
         raise bad("values", f"has shape {worth.shape}, expected {(n_outcomes,)}", cure="give one value per outcome")
@@ -66,7 +66,6 @@ def mnl_bandit(
             "values", f"{worth[index]:.6g} is outside [0, 1]", index=index, count=count, cure="rescale the values"
         )
     rng = stream(seed, "mnl bandit")
-    size = (n_outcomes - 1) * dim if kronecker else dim
     features = np.zeros((n_arms, n_outcomes, size))
     if kronecker:
         arms = _directions(rng, (n_arms, dim))
@@ -74,7 +73,7 @@ def mnl_bandit(
             features[:, i, (i - 1) * dim : i * dim] = arms
     else:
         features[:, 1:] = _directions(rng, (n_arms, n_outcomes - 1, dim))
-    theta = bound * _directions(rng, (size,))
+    theta = param_bound * _directions(rng, (size,))
     n_states = 1 + n_outcomes
     ends = np.repeat(np.arange(1, n_states), n_arms)  # an outcome stays where it is
     reward = np.zeros((2, n_states, n_arms))
@@ -89,7 +88,7 @@ def mnl_bandit(
         reward=reward,
         theta=theta,
         stage_table=np.zeros(2, dtype=np.int32),
-        param_bound=bound,
+        param_bound=param_bound,
     )
 
 
@@ -116,6 +115,7 @@ class BanditConstants(NamedTuple):
         return self.horizon**3 * self.sigma_bar_squared
 
 
+@checked
 def bandit_constants(mdp: MNLMDP) -> BanditConstants:
     """The constants of a model made by :func:`mnl_bandit` (of its first state in general).
 
@@ -126,8 +126,6 @@ def bandit_constants(mdp: MNLMDP) -> BanditConstants:
     >>> abs(found.variance - found.curvature) < 1e-15, abs(found.normalised - found.variance) < 1e-15
     (True, True)
     """
-    if not isinstance(mdp, MNLMDP):
-        raise bad("mdp", f"{type(mdp).__name__} is no MNLMDP")
     solution = solve(mdp)
     arm = int(solution.policy[0, DECISION])
     p = mdp.probabilities(0, DECISION, arm)

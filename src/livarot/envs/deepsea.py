@@ -23,9 +23,11 @@ from typing import Literal
 import numpy as np
 import scipy
 
+from livarot.core.arguments import checked, several
+from livarot.core.sizes import require_memory
 from livarot.envs.features import FeatureMap, Function
 from livarot.envs.tabular import TabularMDP, from_tabular
-from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.errors import bad
 
 LEFT, RIGHT = 0, 1
 MOVE_COST = 0.01  # in all, over N moves to the right
@@ -36,6 +38,7 @@ def cell(row: int, column: int) -> int:
     return row * (row + 1) // 2 + column
 
 
+@checked(size=several)
 def deep_sea(
     size: int = 8,
     *,
@@ -51,14 +54,12 @@ def deep_sea(
     >>> round(float(mdp.original_value(livarot.solve(mdp).value)[0, 0]), 12)
     0.99
     """
-    require_positive_int("size", size, minimum=2)
-    slips = 1.0 / size if slip is None else require_non_negative("slip", slip)
+    slips = 1.0 / size if slip is None else slip
     if slips >= 1.0:
         raise bad("slip", f"must be below 1, got {slips:.6g}")
     maps: dict[str, Literal["one-hot"] | FeatureMap] = {"one-hot": "one-hot", "slips": Function(_stays)}
-    if features not in maps:
-        raise bad("features", f"{features!r} is unknown", cure="choose 'one-hot' or 'slips'")
     n_states = cell(size, 0)
+    require_memory("size", "the sea and its rewards", n_states * (2 * size + 100))
     kernel = scipy.sparse.lil_array((2 * n_states, n_states))
     reward = np.zeros((n_states, 2))
     for row in range(size):

@@ -24,12 +24,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
+from livarot.core.checks import whole_numbers
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import bad, require_finite, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite, require_number, require_positive_int
 from livarot.simulation.streams import stream
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Drifting:
     """Piece i plays ``thetas[i]`` from episode ``boundaries[i]`` (counted from 0) to the next boundary."""
@@ -43,7 +47,7 @@ class Drifting:
         shape = (self.problem.n_parameters, self.problem.dim)
         if thetas.ndim != 3 or len(thetas) == 0 or thetas.shape[1:] != shape:
             raise bad("thetas", f"has shape {thetas.shape}, expected (pieces, {shape[0]}, {shape[1]})")
-        first = require_finite("boundaries", self.boundaries).astype(np.int64)
+        first = whole_numbers("boundaries", self.boundaries)
         if first.shape != (len(thetas),) or first[0] != 0 or (np.diff(first) <= 0).any():
             cure = "give the first episode of each piece: 0, then increasing"
             raise bad("boundaries", f"do not fit {len(thetas)} pieces", cure=cure)
@@ -67,7 +71,6 @@ class Drifting:
 
     def piece(self, episode: int) -> int:
         """The piece that an episode belongs to."""
-        require_positive_int("episode", episode, minimum=0)
         return int(np.searchsorted(self.boundaries, episode, side="right")) - 1
 
     def at(self, episode: int) -> MNLMDP:
@@ -76,13 +79,13 @@ class Drifting:
 
     def pieces(self, n_episodes: int) -> Iterator[tuple[range, MNLMDP]]:
         """The episodes of each piece, up to ``n_episodes``, with their model."""
-        require_positive_int("n_episodes", n_episodes)
         ends = [*self.boundaries[1:].tolist(), n_episodes]
         for first, end, theta in zip(self.boundaries.tolist(), ends, self.thetas, strict=True):
             if first < n_episodes:
                 yield range(first, min(end, n_episodes)), MNLMDP(self.problem, theta)
 
     @classmethod
+    @checked(angle=require_number)
     def abrupt(cls, mdp: MNLMDP, every: int, n_pieces: int, *, angle: float = math.pi / 2, seed: int = 0) -> Drifting:
         """Turn theta by ``angle`` in a new random plane every ``every`` episodes.
 
@@ -91,29 +94,28 @@ class Drifting:
         >>> [river.piece(t) for t in (0, 99, 100, 5000)]
         [0, 0, 1, 2]
         """
-        require_positive_int("every", every)
-        require_positive_int("n_pieces", n_pieces)
-        rng = _generator(seed)
-        turn = _angle(angle)
+        require_memory("n_pieces", "the parameters of all pieces", 3 * n_pieces * mdp.theta.size)
+        rng = stream(seed, "drift")
         thetas = [mdp.theta]
         for _ in range(n_pieces - 1):
-            thetas.append(_turned(thetas[-1], _orthogonal(rng, thetas[-1]), turn))
-        return cls(mdp.problem, np.stack(thetas), every * np.arange(n_pieces))
+            thetas.append(_turned(thetas[-1], _orthogonal(rng, thetas[-1]), angle))
+        return cls(mdp.problem, np.stack(thetas), whole_numbers("every", [every * piece for piece in range(n_pieces)]))
 
     @classmethod
+    @checked(angle=require_number)
     def rotation(
         cls, mdp: MNLMDP, n_episodes: int, *, angle: float = math.pi / 2, every: int = 1, seed: int = 0
     ) -> Drifting:
         """Turn theta slowly, by ``angle`` over ``n_episodes``, with a new piece every ``every`` episodes."""
-        share, first = _shares(n_episodes, every)
-        normal = _orthogonal(_generator(seed), mdp.theta)
-        turn = _angle(angle)
-        return cls(mdp.problem, np.stack([_turned(mdp.theta, normal, turn * part) for part in share]), first)
+        share, first = _shares(n_episodes, every, mdp)
+        normal = _orthogonal(stream(seed, "drift"), mdp.theta)
+        return cls(mdp.problem, np.stack([_turned(mdp.theta, normal, angle * part) for part in share]), first)
 
     @classmethod
+    @checked
     def interpolation(cls, mdp: MNLMDP, theta: ArrayLike, n_episodes: int, *, every: int = 1) -> Drifting:
         """From the model's theta straight to another one (d,) or (K, d), reached in the last piece."""
-        share, first = _shares(n_episodes, every)
+        share, first = _shares(n_episodes, every, mdp)
         end = require_finite("theta", theta)
         if end.shape not in (mdp.theta.shape, mdp.theta.shape[1:]):
             raise bad("theta", f"has shape {end.shape}, expected {mdp.theta.shape} or {mdp.theta.shape[1:]}")
@@ -121,18 +123,10 @@ class Drifting:
         return cls(mdp.problem, thetas, first)
 
 
-def _generator(seed: int) -> np.random.Generator:
-    return stream(require_positive_int("seed", seed, minimum=0), "drift")
-
-
-def _angle(angle: float) -> float:
-    return float(require_finite("angle", angle))
-
-
-def _shares(n_episodes: int, every: int) -> tuple[FloatArray, IntArray]:
+def _shares(n_episodes: int, every: int, mdp: MNLMDP) -> tuple[FloatArray, IntArray]:
     """How far each piece is on its way, from 0 to 1, and its first episode."""
-    require_positive_int("every", every)
     require_positive_int("n_episodes", n_episodes, minimum=every + 1)
+    require_memory("n_episodes", "the parameters of all pieces", 3 * (n_episodes // every) * (mdp.theta.size + 2))
     first = np.arange(0, n_episodes, every)
     return np.arange(len(first)) / (len(first) - 1), first
 

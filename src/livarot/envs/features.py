@@ -33,9 +33,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.checks import whole_numbers
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
 
 UP, DOWN, UP_FROM_BOTTOM, DOWN_FROM_TOP = range(4)  # columns of Moves, per action
@@ -167,6 +169,7 @@ class Moves:
         return Encoding(scipy.sparse.coo_array((np.ones(len(moving)), (moving, column)), shape=shape))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NextState:
     """phi depends on the next state: ``attributes`` (S, k), or which state it is; ``per_action`` separately."""
@@ -196,6 +199,7 @@ class NextState:
         )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Function:
     """``function(s, a, s') -> d numbers``, called for every transition; the same at every stage."""
@@ -224,6 +228,7 @@ class Function:
         return Encoding(features)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class LogNominal:
     """A known nominal kernel p0 and a tilt: p(s'|s, a) ~ p0(s'|s, a) exp(w . x(s, a, s')).
@@ -253,6 +258,7 @@ class LogNominal:
         return Encoding(features, None, np.eye(1, tilts.shape[1] + 1))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class LongTable:
     """One line per transition: its state, action, next state, (stage,) and features (rows, d), in any order.
@@ -273,6 +279,7 @@ class LongTable:
     stage: ArrayLike | None = None
 
     @classmethod
+    @checked
     def from_columns(
         cls,
         table: Any,
@@ -285,6 +292,8 @@ class LongTable:
     ) -> LongTable:
         """From anything with named columns: a dict of arrays, a pandas or polars frame."""
         names = [state, action, next_state, *features, *([] if stage is None else [stage])]
+        if not hasattr(table, "keys") and not hasattr(table, "columns"):
+            raise bad("table", f"{type(table).__name__} has no named columns", cure="give a dict of arrays or a frame")
         known = list(table.keys() if hasattr(table, "keys") else table.columns)
         missing = [name for name in names if name not in known]
         if missing or not features:
@@ -325,10 +334,11 @@ class LongTable:
         normalise: bool = False,
     ) -> MNLMDP:
         """The model whose reachable sets are the lines; see :meth:`livarot.MNLMDP.from_arrays`."""
+        tables = 1 if self.stage is None else horizon
+        require_memory("n_states", "the sets of next states", 4 * tables * n_states * n_actions + horizon)
         stage, state, action, nexts, features = self._columns(horizon, n_states, n_actions)
         pair = (stage * n_states + state) * n_actions + action
         order = np.argsort(pair, kind="stable")
-        n_tables = 1 if self.stage is None else horizon
         shift = None if offset is None else require_finite("offset", offset)
         if shift is not None and shift.shape != state.shape:
             raise bad("offset", f"has shape {shift.shape}, expected {state.shape}, a number per line")
@@ -336,13 +346,13 @@ class LongTable:
             horizon,
             n_states,
             n_actions,
-            outcomes=np.bincount(pair, minlength=n_tables * n_states * n_actions),
+            outcomes=np.bincount(pair, minlength=tables * n_states * n_actions),
             next_state=nexts[order],
             features=features[order],
             reward=reward,
             theta=theta,
             start=start,
-            stage_table=np.arange(horizon) if n_tables > 1 else np.zeros(horizon, dtype=np.int32),
+            stage_table=np.arange(horizon) if tables > 1 else np.zeros(horizon, dtype=np.int32),
             offset=None if shift is None else shift[order],
             param_bound=param_bound,
             normalise=normalise,

@@ -26,8 +26,9 @@ from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.envs import render
-from livarot.errors import bad, require_positive_int
+from livarot.errors import bad, require_positive_int, shown
 from livarot.simulation.rollout import draw_row, draw_start
 from livarot.simulation.streams import environment_uniforms
 
@@ -205,6 +206,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         self.metadata = {**MNLEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.mdp = model_of(mdp, options)
         problem = self.mdp.problem
+        require_memory("num_envs", "the environments side by side", num_envs * (BLOCK + 2) * (problem.horizon + 9))
         self.single_observation_space = gymnasium.spaces.Discrete(problem.n_states)
         self.single_action_space = gymnasium.spaces.Discrete(problem.n_actions)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -318,7 +320,7 @@ class StageObservation(gymnasium.ObservationWrapper[NDArray[np.int64], int, int]
     def __init__(self, env: gymnasium.Env[int, int]) -> None:
         base = getattr(env, "unwrapped", env)
         if not isinstance(base, MNLEnv):
-            raise bad("env", f"{base} does not know its stage", cure="wrap an environment of livarot")
+            raise bad("env", f"{shown(base)} does not know its stage", cure="wrap an environment of livarot")
         RecordConstructorArgs.__init__(self)
         gymnasium.ObservationWrapper.__init__(self, env)
         problem = base.mdp.problem

@@ -24,10 +24,21 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked, several
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
 from livarot.simulation.streams import stream
+
+MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to say
+
+
+def require_sign_actions(signs: int) -> None:
+    """Refuse more signs than 2^signs actions can be listed for."""
+    if signs > MOST_SIGNS:
+        raise bad("dim", f"{signs} signs are 2^{signs} actions", cure="take a smaller dim")
+    require_memory("dim", f"a list of 2^{signs} actions", 2**signs * (signs + 8))
 
 
 def paper_gap(horizon: int, n_episodes: int) -> float:
@@ -46,7 +57,9 @@ class SignFeatures(NamedTuple):
 
 def sign_features(delta: float, gap: float, signs: int) -> SignFeatures:
     """bD, alpha, beta and the bias that give the right signs the probability delta + signs * gap."""
-    step = float(require_non_negative("gap", gap))
+    step = gap
+    if delta < 1e-300:
+        raise bad("base_probability", f"{delta:.6g} has no odds that a number could hold", cure="take at least 1e-300")
     if not 0.0 < step < (1.0 - delta) / signs:
         raise bad(
             "gap",
@@ -55,11 +68,14 @@ def sign_features(delta: float, gap: float, signs: int) -> SignFeatures:
         )
     odds = (1.0 - delta) * (delta + signs * step) / (delta * (1.0 - delta - signs * step))
     tilt = math.log(odds) / signs
+    if tilt <= 0.0:
+        raise bad("gap", f"{step:.6g} is lost in rounding beside {delta:.6g}", cure="take at least 1e-15")
     alpha = math.sqrt(tilt / (1.0 + signs * tilt))
     beta = math.sqrt(1.0 / (1.0 + signs * tilt))
     return SignFeatures(tilt, alpha, beta, beta * math.log(1.0 / delta - 1.0))
 
 
+@checked(horizon=several, dim=several)
 def hard_chain(
     horizon: int = 10,
     n_episodes: int = 1000,
@@ -79,10 +95,9 @@ def hard_chain(
     >>> round(mdp.problem.param_bound, 3)
     1.403
     """
-    require_positive_int("horizon", horizon, minimum=2)
-    require_positive_int("n_episodes", n_episodes)
-    require_positive_int("dim", dim, minimum=2)
     signs = dim - 1
+    require_sign_actions(signs)
+    require_memory("horizon", "the rewards and rows of the chain", 2**signs * horizon * (horizon + 2 + 2 * dim + 8))
     tilt, alpha, beta, _ = sign_features(1.0 / horizon, paper_gap(horizon, n_episodes) if gap is None else gap, signs)
     bias = beta * math.log(horizon - 1.0)
     actions = np.array(list(product((-1.0, 1.0), repeat=signs)))  # (A, d-1)
@@ -97,7 +112,7 @@ def hard_chain(
     elif param_bound == "tight":
         bound = tight
     else:
-        bound = float(require_non_negative("param_bound", param_bound))
+        bound = param_bound
     return MNLMDP(_chain_problem(horizon, moving, bound), theta)
 
 
@@ -106,13 +121,11 @@ def _chain_problem(horizon: int, moving: FloatArray, bound: float) -> Problem:
     end, good = horizon, horizon + 1
     outcomes = np.full((n_states, n_actions), 2)
     outcomes[[end, good]] = 1
-    next_state, features = [], []
-    for s in range(horizon):
-        for row in moving:
-            next_state += [s + 1, good]
-            features += [row, np.zeros(dim)]
-    next_state += [end] * n_actions + [good] * n_actions
-    features += [np.zeros(dim)] * (2 * n_actions)
+    next_state = np.full((horizon, n_actions, 2), good)
+    next_state[:, :, 0] = np.arange(1, horizon + 1)[:, None]
+    features = np.zeros((horizon, n_actions, 2, dim))
+    features[:, :, 0] = moving
+    ends = np.repeat([end, good], n_actions)
     reward = np.zeros((horizon, n_states, n_actions))
     reward[:, good] = 1.0
     return Problem.from_arrays(
@@ -120,8 +133,8 @@ def _chain_problem(horizon: int, moving: FloatArray, bound: float) -> Problem:
         n_states,
         n_actions,
         outcomes=outcomes,
-        next_state=next_state,
-        features=np.array(features),
+        next_state=np.append(next_state, ends),
+        features=np.concatenate((features.reshape(-1, dim), np.zeros((len(ends), dim)))),
         reward=reward,
         param_bound=bound,
         stage_table=np.zeros(horizon, dtype=np.int32),

@@ -27,10 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked, several
 from livarot.core.kernel import Kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import bad, require_finite, require_non_negative, require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite, require_positive_int
 from livarot.planning.nominal import Nominal, as_nominal, nominal_model
 from livarot.planning.robust import RobustSolution, solve_robust
 from livarot.planning.softmin import one_of
@@ -39,6 +41,7 @@ from livarot.simulation.streams import stream
 SPAN_SLACK = 1e-10  # how far V may be from the span of psi, relative to 1 + max|V|
 
 
+@checked(dim=several, n_reachable=several)
 def kl_robust(
     n_states: int = 20,
     n_actions: int = 4,
@@ -73,10 +76,6 @@ def kl_robust(
         raise bad(
             "robustness", "and radius are both given", cure="give one: a constant eta, or the radius of a KL ball"
         )
-    if robustness is not None:
-        require_non_negative("robustness", robustness)
-    else:
-        require_non_negative("radius", radius)
     return mnl_embedding(model, radius=radius, penalty=robustness, psi=psi, param_bound=param_bound)
 
 
@@ -142,14 +141,11 @@ def random_nominal(
     """The nominal MDP of :func:`kl_robust`, and psi (S, d - 1)."""
     from scipy.sparse import csr_array
 
-    require_positive_int("dim", dim, minimum=2)
     require_positive_int("n_states", n_states, minimum=dim)
-    require_positive_int("n_actions", n_actions)
-    require_positive_int("n_reachable", n_reachable, minimum=2)
-    require_positive_int("horizon", horizon)
-    require_probability("mixing", mixing)
     if n_reachable > n_states:
         raise bad("n_reachable", f"is {n_reachable}, there are {n_states} states", cure="take at most n_states")
+    pairs = n_states * n_actions
+    require_memory("n_states", "the nominal model", pairs * (6 * horizon + n_reachable * (2 * dim + horizon + 60)))
     rng = stream(seed, "kl robust")
     level = np.arange(n_states) * dim // n_states
     members = [np.flatnonzero(level == c) for c in range(dim)]
@@ -163,9 +159,9 @@ def random_nominal(
             nexts, p = _split(rng, members, masses[level[s]][b], n_reachable)
             columns.append(nexts)
             entries.append(p)
-    pairs = np.repeat(np.arange(n_states * n_actions), n_reachable)
-    shape = (n_states * n_actions, n_states)
-    table = csr_array((np.concatenate(entries), (pairs, np.concatenate(columns))), shape=shape)
+    owner = np.repeat(np.arange(pairs), n_reachable)
+    shape = (pairs, n_states)
+    table = csr_array((np.concatenate(entries), (owner, np.concatenate(columns))), shape=shape)
     turn = np.linalg.qr(rng.standard_normal((dim - 1, dim - 1)))[0]
     psi = np.vstack((np.zeros(dim - 1), turn))[level]
     return nominal_model(table, reward, horizon, start=n_states // 2), psi

@@ -24,8 +24,12 @@ end is near.
 
 from __future__ import annotations
 
+import numpy as np
+
+from livarot.core.arguments import checked
+from livarot.core.checks import collect_stage
 from livarot.core.problem import MNLMDP
-from livarot.errors import require_positive_int
+from livarot.core.sizes import require_memory
 
 GENTLY, HARD, SERVICE = range(3)
 WORN_OUT, BROKEN = 4, 5
@@ -34,6 +38,7 @@ THETA = (-0.5, 1.0, -5.5, 5.0, 1.0, 1.0, 2.0, -1.5)
 WEARS, WEARS_HARD, BREAKS, BREAKS_BY_WEAR, BREAKS_HARD, IMPROVES, AS_NEW, REPAIRED = range(8)
 
 
+@checked
 def machine_maintenance(horizon: int = 26, *, param_bound: float | None = None) -> MNLMDP:
     """The machine over ``horizon`` weeks, beginning new; ``param_bound`` is for the features as listed above.
 
@@ -41,14 +46,18 @@ def machine_maintenance(horizon: int = 26, *, param_bound: float | None = None) 
     >>> mdp.probabilities(0, 0, GENTLY).round(4)  # stays new, wears, breaks
     array([0.6209, 0.3766, 0.0025])
     """
-    require_positive_int("horizon", horizon)
-    return MNLMDP.from_function(
+    require_memory("horizon", "the stages of the model", 64 * horizon)
+    week = collect_stage(0, BROKEN + 1, len(PAYS), _features, None)
+    return MNLMDP.from_arrays(
         horizon,
         BROKEN + 1,
-        3,
-        features=_features,
-        reward=lambda h, s, a: 0.0 if s == BROKEN else PAYS[a],
+        len(PAYS),
+        outcomes=week["outcomes"],
+        next_state=week["next_state"],
+        features=week["phi"],
+        reward=[[0.0] * len(PAYS) if wear == BROKEN else PAYS for wear in range(BROKEN + 1)],
         theta=THETA,
+        stage_table=np.zeros(horizon, dtype=np.int32),
         param_bound=param_bound,
         normalise=True,
     )

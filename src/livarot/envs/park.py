@@ -22,12 +22,14 @@ from itertools import product
 
 import numpy as np
 
+from livarot.core.arguments import checked, several
 from livarot.core.problem import MNLMDP
-from livarot.envs.hard import sign_features
-from livarot.errors import require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.envs.hard import require_sign_actions, sign_features
 from livarot.simulation.streams import stream
 
 
+@checked(dim=several)
 def park_two_state(
     horizon: int = 20,
     dim: int = 4,
@@ -44,10 +46,9 @@ def park_two_state(
     >>> [round(float(mdp.probabilities(0, 0, a)[1]), 6) for a in (0, 7)]
     [0.222222, 0.28]
     """
-    require_positive_int("horizon", horizon)
-    require_positive_int("dim", dim, minimum=2)
-    base = require_probability("base_probability", base_probability)
-    climb = sign_features(base, gap, dim - 1)
+    require_sign_actions(dim - 1)
+    require_memory("horizon", "the rewards and rows of the model", 2 ** (dim - 1) * (2 * horizon + 4 * dim + 16))
+    climb = sign_features(base_probability, gap, dim - 1)
     x = np.ones(dim - 1) if seed is None else stream(seed, "two-state signs").choice((-1.0, 1.0), size=dim - 1)
     actions = np.array(list(product((-1.0, 1.0), repeat=dim - 1)))
     bias = np.full((len(actions), 1), climb.bias)

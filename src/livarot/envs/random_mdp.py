@@ -30,13 +30,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
 from livarot.simulation.streams import stream
 
 
+@checked
 def random_mdp(
     n_states: int = 6,
     n_actions: int = 3,
@@ -63,20 +66,19 @@ def random_mdp(
     >>> round(float(gaps[gaps > 1e-9].min()), 9)
     0.1
     """
-    sizes = {"n_states": n_states, "n_actions": n_actions, "n_reachable": n_reachable, "dim": dim, "horizon": horizon}
-    for name, size in sizes.items():
-        require_positive_int(name, size)
     if n_reachable > n_states:
         raise bad("n_reachable", f"is {n_reachable}, there are {n_states} states", cure="take at most n_states")
-    require_positive_int("seed", seed, minimum=0)
-    bound = require_non_negative("param_bound", param_bound)
+    pairs = n_states * n_actions
+    drawn = 2 * pairs * (n_reachable if persistent else n_states)  # the reachable sets, from permutations of all states
+    rows = pairs * n_reachable * (3 * dim + horizon + 8)
+    require_memory("n_states", "the random model", drawn + rows + 4 * pairs * horizon + 2 * horizon * dim)
     rng = stream(seed, "random mdp")
     nexts = _reachable_sets(rng, n_states, n_actions, n_reachable, persistent)
     features = rng.standard_normal((n_states * n_actions, n_reachable, dim))
     features /= np.linalg.norm(features, axis=-1, keepdims=True)
     features[:, 0] = 0.0
     theta = rng.standard_normal((1 if shared_parameter else horizon, dim))
-    theta *= bound / np.linalg.norm(theta, axis=1, keepdims=True)
+    theta *= param_bound / np.linalg.norm(theta, axis=1, keepdims=True)
 
     def build(reward: FloatArray) -> MNLMDP:
         problem = Problem.from_arrays(
@@ -87,7 +89,7 @@ def random_mdp(
             next_state=nexts.reshape(-1),
             features=features.reshape(-1, dim),
             reward=reward,
-            param_bound=bound,
+            param_bound=param_bound,
             stage_table=np.zeros(horizon, dtype=np.int32),
             shared_parameter=shared_parameter,
         )
@@ -173,7 +175,7 @@ def _rewards_with_gap(
     model: _Model, rng: np.random.Generator, gap: float, sigma_bar: float | None, persistent: bool
 ) -> FloatArray:
     horizon, n_states, n_actions, _ = model.prob.shape
-    step = require_non_negative("gap", gap)
+    step = gap
     if n_actions < 2 or not 0.0 < step <= 1.0:
         cure = "two actions at least, and 0 < gap <= 1: rewards lie in [0, 1] and the last stage has nothing else"
         raise bad("gap", f"{step:.6g} cannot be attained with {n_actions} actions", cure=cure)
@@ -197,7 +199,7 @@ def _factor(model: _Model, best: _Best, sigma_bar: float | None, largest: float,
     """c with c sigma_bar(W) = sigma_bar, at most ``largest``."""
     if sigma_bar is None:
         return default
-    asked = require_non_negative("sigma_bar", sigma_bar)
+    asked = sigma_bar
     unit = _spread(model, best)
     if asked > largest * unit:
         raise bad(

@@ -32,8 +32,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy
 
+from livarot.core.arguments import checked
+from livarot.core.sizes import require_memory
 from livarot.envs.tabular import TabularMDP, from_tabular
-from livarot.errors import bad, require_positive_int
+from livarot.errors import require_positive_int
 
 LEFT, RIGHT = 0, 1
 
@@ -57,6 +59,7 @@ RIVERS = {
 }
 
 
+@checked
 def river_swim(
     n_states: int = 6,
     horizon: int = 20,
@@ -74,13 +77,9 @@ def river_swim(
     >>> round(float(livarot.solve(river_swim(5, 20, variant="vtr")).value[0, 0]), 4)
     5.5851
     """
-    if variant not in RIVERS:
-        raise bad("variant", f"{variant!r} is unknown", cure=f"choose one of {', '.join(RIVERS)}")
     river = RIVERS[variant]
     require_positive_int("n_states", n_states, minimum=max(2, max(river.starts) + 1))
-    require_positive_int("horizon", horizon)
-    if features not in ("one-hot", "moves"):
-        raise bad("features", f"{features!r} is unknown", cure="choose 'one-hot' or 'moves'")
+    require_memory("n_states", "the river", 2 * n_states * (horizon + 100))
     kernel = scipy.sparse.lil_array((2 * n_states, n_states))
     for s in range(n_states):
         kernel[2 * s + LEFT, max(s - 1, 0)] = 1.0

@@ -36,9 +36,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.errors import bad, require_finite, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite
 
 N_STATES, N_ACTIONS, LEVELS = 716, 25, 5
 DEATH, SURVIVAL, OVER = 713, 714, 715
@@ -95,6 +97,7 @@ def doses(vasopressor_first: bool = True) -> tuple[FloatArray, FloatArray]:
     return vaso / (LEVELS - 1.0), fluid / (LEVELS - 1.0)
 
 
+@checked
 def icu_sepsis(
     horizon: int = 20,
     weights: Sequence[float] = WEIGHTS,
@@ -112,7 +115,7 @@ def icu_sepsis(
     >>> round(float(mdp.problem.start @ livarot.solve(mdp).value[0]), 4)         # doctest: +SKIP
     0.7922
     """
-    require_positive_int("horizon", horizon)
+    require_memory("horizon", "the rewards", 2 * (horizon + 1) * N_STATES * N_ACTIONS)
     tilt = require_finite("weights", weights)
     if tilt.shape != (len(FEATURES),):
         raise bad("weights", f"have shape {tilt.shape}, expected ({len(FEATURES)},)", cure=", ".join(FEATURES))

@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.envs.tabular import TabularMDP, from_tabular
-from livarot.errors import bad, require_positive_int
 
 OPENS = (1.0, 0.15, 0.1, 0.05, 0.03, 0.01)
 PAYS = (50.0, 133.0, 300.0, 800.0, 1660.0, 6000.0)
@@ -25,6 +25,7 @@ HUB, N_ARMS = 0, 6
 STAYS_IN_ROOM_1 = (0, 1, 2, 3, 5)
 
 
+@checked
 def six_arms(
     horizon: int = 20,
     *,
@@ -38,9 +39,6 @@ def six_arms(
     >>> [round(float(livarot.solve(six_arms(H)).value[0, 0]), 4) for H in (10, 20, 50)]
     [0.4382, 1.7907, 10.5006]
     """
-    require_positive_int("horizon", horizon)
-    if first_room not in ("published", "matching"):
-        raise bad("first_room", f"{first_room!r} is unknown", cure="choose 'published' or 'matching'")
     kernel = np.zeros((N_ARMS + 1, N_ARMS, N_ARMS + 1))
     reward = np.zeros((N_ARMS + 1, N_ARMS))
     for arm, (opens, pays) in enumerate(zip(OPENS, PAYS, strict=True)):

@@ -23,12 +23,14 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.checks import check_start
 from livarot.core.model_file import load_model
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.sizes import require_memory
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
-from livarot.errors import bad, require_finite, require_positive, require_positive_int
+from livarot.errors import bad, require_finite, require_positive
 from livarot.storage import reading
 
 SUM_SLACK = 1e-8  # rows of P may miss 1 by rounding only
@@ -60,6 +62,7 @@ class RewardScale(NamedTuple):
         return self.scale * reward + self.shift
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TabularMDP(MNLMDP):
     """An :class:`MNLMDP` that remembers how its rewards were mapped into [0, 1]; saved with the model."""
@@ -87,6 +90,7 @@ class TabularMDP(MNLMDP):
         return cls(plain.problem, plain.theta, scale)
 
 
+@checked
 def from_tabular(
     P: Any,
     R: Any,
@@ -121,7 +125,7 @@ def from_tabular(
     >>> mdp.original_value(livarot.solve(mdp).value)[:, 0].round(12)
     array([1.1, 0.2, 0. , 0. ])
     """
-    require_positive_int("horizon", horizon)
+    require_memory("horizon", "the stages of the model", 8 * horizon)
     outcomes, next_state, probability, n_states, n_actions, stage_table = _kernel(P, horizon)
     first = check_start(start, n_states)
     transitions = Transitions(n_states, n_actions, outcomes, next_state, probability, bool(shared_parameter))

@@ -12,11 +12,13 @@ from livarot.core.jit import jit
 from livarot.core.laws import Laws
 from livarot.core.plan import Episodes, Played, check_shape, refuse_foreign, typed
 from livarot.core.ragged import IntArray
+from livarot.core.sizes import require_memory
 from livarot.errors import bad
 
 
 def initial_counts(laws: Laws, n_replicas: int) -> IntArray:
     """No visits yet, (R, rows)."""
+    require_memory("n_replicas", "the counts of all replicas", n_replicas * len(laws.next_state))
     return np.zeros((n_replicas, len(laws.next_state)), dtype=np.int64)
 
 

@@ -33,6 +33,7 @@ from livarot.core.plan import Episodes, Estimate, check_episodes, check_estimate
 from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
+from livarot.core.sizes import require_memory
 
 SLACK = 1e-12
 PROJECTION_ROUNDS = 400
@@ -55,6 +56,9 @@ def ball(problem: Problem, bound: float, n_replicas: int) -> ParameterSet:
 def initial_estimate(problem: Problem, n_replicas: int, reg: float) -> Estimate:
     """theta = 0 and gram = reg I."""
     shape = (n_replicas, problem.n_parameters)
+    require_memory(
+        "n_replicas", "the estimates of all replicas", math.prod(shape) * (problem.dim + 2 * problem.rows.gram_size)
+    )
     gram = np.tile(problem.rows.pack_identity(reg), (*shape, 1))
     whiten = np.tile(problem.rows.pack_identity(1.0 / math.sqrt(reg)), (*shape, 1))
     return Estimate(np.zeros((*shape, problem.dim)), gram, whiten)

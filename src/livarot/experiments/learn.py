@@ -35,6 +35,7 @@ from livarot.core.checks import FeatureFunction, RewardLike
 from livarot.core.plan import Estimate, Plan, PlanCheck, Played, require_agent
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.envs.gym import MNLEnv
 from livarot.errors import bad, require_positive_int
 from livarot.planning.backward import solve
@@ -269,6 +270,7 @@ def learn(
     ((20,), 20, (12, 4))
     """
     require_positive_int("n_episodes", n_episodes)
+    require_memory("n_episodes", "the returns of all episodes", 2 * n_episodes)
     if not isinstance(env, gymnasium.Env):
         raise bad(
             "env", f"{type(env).__name__} is no gymnasium.Env", cure="give a single environment, not a vector one"

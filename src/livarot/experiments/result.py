@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.ragged import FloatArray
+from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.layout import Entry, Layout, Misfit, Tensor, check_range
 from livarot.storage import load_tensors, reading, save_tensors
@@ -118,6 +120,7 @@ class RunResult:
         """K: one parameter per stage, or one for all."""
         return int(self.facts.get("problem", {}).get("n_parameters", self.horizon))
 
+    @checked
     def stage_covered(self, parameter: int) -> np.ma.MaskedArray[Any, Any]:
         """Is theta* in the set of this parameter (stage)?  Boolean (seeds, T), masked where there is no set.
 
@@ -151,6 +154,7 @@ class RunResult:
         import pandas as pd
 
         n_seeds, n_episodes = self.regret.shape
+        require_memory("result", "a table of all episodes", 3 * n_seeds * n_episodes * (len(COLUMNS) + 3))
         table: dict[str, Any] = {
             "agent": self.agent,
             "seed": np.repeat(self.seeds, n_episodes),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from livarot.agents.base import Agent
 from livarot.core.plan import require_agent
 from livarot.core.problem import MNLMDP, Problem, not_a_model
+from livarot.core.sizes import require_memory
 from livarot.core.threads import Look, in_threads
 from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_positive_int
@@ -59,6 +60,7 @@ def run(
     require_agent(agent)
     seeds = _check_seeds(seed)
     models = _check_models(mdp, len(seeds))
+    require_memory("n_episodes", "the results of all episodes", 2 * len(seeds) * n_episodes * (len(COLUMNS) + 1))
     workers = min(workers, len(seeds), 1 + len(seeds) * _terms(models[0].problem) // THREAD_TERMS)
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]

@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.ragged import FloatArray, Int32Array
-from livarot.errors import bad, require_positive, require_positive_int, require_probability
+from livarot.errors import bad
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 
 TIE = 1e-9
@@ -64,6 +65,7 @@ class DiscountedSolution(NamedTuple):
     n_iter: int
 
 
+@checked
 def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
     """Gain and bias of a stationary policy, actions (S,) or probabilities (S, A), by linear solves.
 
@@ -100,6 +102,7 @@ def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
     return Gain(gain, bias)
 
 
+@checked
 def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000_000) -> AverageSolution:
     """The optimal gain of a weakly communicating model, to ``upper`` - ``lower`` <= ``tol``.
 
@@ -108,8 +111,6 @@ def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000
     >>> round(found.gain, 9), found.policy[0], found.upper - found.lower <= 1e-10
     (0.528301887, np.int32(7), True)
     """
-    require_positive("tol", tol)
-    require_positive_int("max_iter", max_iter)
     rows, reward = mdp.problem.rows, mdp.problem.reward
     v, q = np.zeros(mdp.problem.n_states), np.empty(reward.shape)
     policy = np.zeros(mdp.problem.n_states, dtype=np.int32)
@@ -133,13 +134,14 @@ def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000
     )
 
 
+@checked
 def policy_value(mdp: InfiniteMDP, policy: ArrayLike, discount: float) -> FloatArray:
     """V^pi = (I - gamma P)^-1 r, (S,)."""
-    gamma = require_probability("discount", discount)
     move, pay = _chain(mdp, policy)
-    return np.asarray(np.linalg.solve(np.eye(len(pay)) - gamma * move, pay))
+    return np.asarray(np.linalg.solve(np.eye(len(pay)) - discount * move, pay))
 
 
+@checked
 def solve_discounted(
     mdp: InfiniteMDP, discount: float, *, tol: float = 1e-10, max_iter: int = 1_000_000
 ) -> DiscountedSolution:
@@ -150,9 +152,7 @@ def solve_discounted(
     >>> found.value.round(6).tolist(), bool((found.upper - found.lower).max() <= 1e-10)
     ([4.367418, 6.10052], True)
     """
-    gamma = require_probability("discount", discount)
-    require_positive("tol", tol)
-    require_positive_int("max_iter", max_iter)
+    gamma = discount
     rows, reward = mdp.problem.rows, mdp.problem.reward
     n_states = mdp.problem.n_states
     v, q = np.full(n_states, float(reward.max()) / (1.0 - gamma)), np.empty(reward.shape)
@@ -174,6 +174,7 @@ def solve_discounted(
     raise bad("max_iter", f"{max_iter} iterations were not enough", cure="raise max_iter or tol")
 
 
+@checked
 def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) -> float:
     """D: the largest, over pairs of states, of the least expected time from one to the other; infinite if none is.
 

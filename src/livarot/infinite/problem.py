@@ -17,14 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array, Rows
-from livarot.errors import bad
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_finite
 
 PairFunction = Callable[[int, int], Any]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class InfiniteProblem:
     """What a learner knows: features, rewards, start and the bound B; never theta."""
@@ -77,6 +80,7 @@ class InfiniteProblem:
         return self.stage.features(0, state, action)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class InfiniteMDP:
     """An :class:`InfiniteProblem` with its true parameter.
@@ -89,6 +93,9 @@ class InfiniteMDP:
 
     stage: MNLMDP  # of one stage
 
+    def __post_init__(self) -> None:
+        self.problem  # noqa: B018 (refuses a model of several stages)
+
     @cached_property
     def problem(self) -> InfiniteProblem:
         return InfiniteProblem(self.stage.problem)
@@ -99,10 +106,9 @@ class InfiniteMDP:
         return np.asarray(self.stage.theta[0])
 
     @classmethod
+    @checked
     def from_mdp(cls, mdp: MNLMDP) -> InfiniteMDP:
         """The stationary model behind an episodic one: same features, rewards and theta at every stage."""
-        if not isinstance(mdp, MNLMDP):
-            raise bad("mdp", f"{type(mdp).__name__} is no MNLMDP")
         problem = mdp.problem
         if (problem.stage_table != problem.stage_table[0]).any():
             first = int(np.flatnonzero(problem.stage_table != problem.stage_table[0])[0])
@@ -127,6 +133,7 @@ class InfiniteMDP:
         return cls(MNLMDP(stage, np.ascontiguousarray(mdp.theta[:1])))
 
     @classmethod
+    @checked
     def from_function(
         cls,
         n_states: int,
@@ -148,8 +155,9 @@ class InfiniteMDP:
         >>> mdp.problem.n_states, mdp.problem.dim
         (2, 1)
         """
-        if np.ndim(theta) != 1:
+        if require_finite("theta", theta).ndim != 1:
             raise bad("theta", f"has {np.ndim(theta)} axes, expected (d,)", cure="there is one parameter and no stage")
+        require_memory("n_states", "the answers of features for every (s, a)", 50 * n_states * n_actions)
         payoff: Any = reward
         if callable(reward):
             payoff = [[reward(s, a) for a in range(n_actions)] for s in range(n_states)]
@@ -181,6 +189,7 @@ class InfiniteMDP:
     def table(self) -> FloatArray:
         """P as a dense table (S, A, S)."""
         problem = self.problem
+        require_memory("mdp", "a dense table (S, A, S)", problem.n_states**2 * problem.n_actions)
         dense = np.zeros((problem.n_states * problem.n_actions, problem.n_states))
         dense[np.repeat(np.arange(len(dense)), problem.rows.outcomes), problem.rows.next_state] = self.prob
         return dense.reshape(problem.n_states, problem.n_actions, problem.n_states)
@@ -215,7 +224,10 @@ def _only_table(rows: Rows, table: int) -> Rows:
 
 def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any]:
     """A stationary policy as int32 (S,) or float64 (S, A), or an error that says what is wrong with it."""
-    table = np.asarray(policy)
+    try:
+        table = np.asarray(policy)
+    except ValueError as error:
+        raise bad("policy", f"is not an array ({error})") from error
     if np.issubdtype(table.dtype, np.integer) and table.shape == (problem.n_states,):
         wrong = np.flatnonzero((table < 0) | (table >= problem.n_actions))
         if len(wrong):

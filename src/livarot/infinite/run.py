@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.linalg import quadratic
 from livarot.core.plan import plan_error, require_agent
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.errors import LivarotError, bad, require_finite, require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.errors import LivarotError, bad, require_finite
 from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
@@ -93,6 +95,7 @@ class InfiniteResult:
         import pandas as pd
 
         n_seeds, n_steps = self.regret.shape
+        require_memory("result", "a table of all steps", 30 * n_seeds * n_steps)
         table: dict[str, Any] = {
             "agent": self.agent,
             "seed": np.repeat(self.seeds, n_steps),
@@ -111,6 +114,7 @@ class InfiniteResult:
         return pd.DataFrame(table)
 
 
+@checked
 def run_infinite(
     mdp: InfiniteMDP,
     agent: InfiniteAgent[Any],
@@ -132,12 +136,10 @@ def run_infinite(
     >>> result.regret.shape, float(abs(result.regret).max()) < 1e-12
     ((3, 1000), True)
     """
-    if not isinstance(mdp, InfiniteMDP):
-        raise bad("mdp", f"{type(mdp).__name__} is no InfiniteMDP", cure="use InfiniteMDP.from_mdp(mdp)")
     require_agent(agent)
-    require_positive_int("n_steps", n_steps)
     seeds = _check_seeds(seed)
-    judge = _Judge(mdp, None if discount is None else require_probability("discount", discount), len(seeds))
+    require_memory("n_steps", "the results of all steps", 12 * len(seeds) * n_steps)
+    judge = _Judge(mdp, discount, len(seeds))
     problem, rows = mdp.problem, mdp.problem.rows
     replicas = len(seeds)
     reward, regret = np.empty((n_steps, replicas)), np.empty((n_steps, replicas))

@@ -31,14 +31,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.confidence.radii import second_order_radius
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
-from livarot.errors import bad, require_non_negative, require_positive, require_positive_int, require_probability
+from livarot.errors import bad, require_positive, require_positive_int
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.infinite.extended import log_determinants, plan_replicas
 from livarot.infinite.problem import InfiniteProblem, check_stationary
 
 State = TypeVar("State", bound=tuple[Any, ...])
+MOST_ROUNDS = 1_000_000  # of one plan, unless more are asked for
 
 
 class Steps(NamedTuple):
@@ -88,6 +90,7 @@ class FixedState(NamedTuple):
     policy: Int32Array
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class FixedPolicy:
     """Plays one stationary policy for ever: ``solve_average(mdp).policy`` makes it the optimal comparator."""
@@ -121,6 +124,7 @@ class UCMNLKState(NamedTuple):
     step: int
 
 
+@checked(diameter=require_positive)
 @dataclass(frozen=True)
 class UCMNLK:
     """OMD, doubling epochs, extended value iteration; see :meth:`average`, :meth:`paper` and :meth:`theory`."""
@@ -141,23 +145,11 @@ class UCMNLK:
     n_rounds: int | None = None  # at most so many rounds; None is as many as ``tol`` needs
 
     def __post_init__(self) -> None:
-        if self.discount is not None:
-            require_probability("discount", self.discount)
-        else:
+        if self.discount is None:
             require_positive_int("n_steps", self.n_steps)
             require_positive("diameter", self.diameter)
-        if self.step_size is not None:
-            require_non_negative("step_size", self.step_size)
-        if self.reg is not None:
-            require_positive("reg", self.reg)
-        require_non_negative("beta_scale", self.beta_scale)
-        require_non_negative("width_constant", self.width_constant)
-        require_probability("failure_level", self.failure_level)
-        require_positive("tol", self.tol)
-        if not self.growth > 1.0 or math.isinf(self.growth):
+        if not self.growth > 1.0:
             raise bad("growth", f"must be a finite number > 1, got {self.growth}")
-        if self.n_rounds is not None:
-            require_positive_int("n_rounds", self.n_rounds)
 
     @classmethod
     def average(cls, n_steps: int, diameter: float, **settings: Any) -> UCMNLK:
@@ -165,6 +157,7 @@ class UCMNLK:
         return cls(n_steps=n_steps, diameter=diameter, **settings)
 
     @classmethod
+    @checked(diameter=require_positive)
     def paper(cls, n_steps: int, diameter: float, dim: int) -> UCMNLK:
         """The authors' code: c = 5, eta and lam theirs, max(20, sqrt(DT/d) log(sqrt T/(dD))) rounds."""
         ratio = math.log(math.sqrt(n_steps) / (dim * diameter))
@@ -245,8 +238,11 @@ class UCMNLK:
         policy, value = state.policy.copy(), state.value.copy()
         radius = np.where(over, self.radius(problem, state.step), state.radius)
         gamma = self.gamma(problem)
-        enough = 1 + math.ceil(math.log(min(self.tol, 0.5)) / math.log(gamma))  # a round shrinks changes by gamma
-        rounds = enough if self.n_rounds is None else min(self.n_rounds, enough)
+        enough = math.log(min(self.tol, 0.5)) / math.log(gamma)  # a round shrinks changes by gamma
+        if self.n_rounds is None and enough > MOST_ROUNDS:
+            cure = "give n_rounds, a larger tol, or a smaller discount (n_steps, diameter)"
+            raise bad("tol", f"a plan at discount {gamma:.9g} takes {enough:.3g} rounds", cure=cure)
+        rounds = 1 + math.ceil(enough if self.n_rounds is None else min(self.n_rounds - 1, enough))
         plan_replicas(
             problem, state.estimate, over, radius, self.width_constant, gamma, self.tol, rounds, value, policy
         )

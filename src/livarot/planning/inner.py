@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.lanes import LANES
 from livarot.core.linalg import invert_lower
@@ -49,6 +50,7 @@ class InnerMax(NamedTuple):
     converged: bool
 
 
+@checked
 def inner_max(
     features: ArrayLike,
     values: ArrayLike,

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.kernel import Kernel, kernel_layout, transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
 
 SUM_SLACK = 1e-9  # how far a nominal row may be from summing to 1
 
@@ -26,6 +28,7 @@ class Nominal(NamedTuple):
     kernel: Kernel
 
 
+@checked
 def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: int | ArrayLike = 0) -> Nominal:
     """A nominal model from transition probabilities: p0 as it is, and logits log p0 without a parameter.
 
@@ -37,7 +40,7 @@ def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: i
     >>> solve_robust(model, penalty=1.0).value[0].round(4)
     array([0.1493, 2.1001])
     """
-    require_positive_int("horizon", horizon)
+    require_memory("horizon", "the stages of the model", 8 * horizon)
     tables = _tables(transitions, horizon)
     n_pairs, n_states = tables[0].shape
     n_actions = n_pairs // n_states
@@ -133,7 +136,10 @@ def _tables(transitions: Any, horizon: int) -> list[Any]:
     elif isinstance(transitions, Sequence) and transitions and hasattr(transitions[0], "tocsr"):
         parts = list(transitions)
     else:
-        dense = np.asarray(transitions, dtype=np.float64)
+        try:
+            dense = np.asarray(transitions, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise bad("transitions", f"are not numbers ({error})") from error
         if dense.ndim not in (3, 4) or dense.shape[-3] != dense.shape[-1] or dense.size == 0:
             raise bad(
                 "transitions", f"has shape {dense.shape}", cure="give (S, A, S) or (H, S, A, S), or sparse matrices"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.core.arguments import checked
+from livarot.errors import bad, require_non_negative
 from livarot.planning.lanes import FRANK_WOLFE, SHIFTED_POWER
 
 PLUG_IN, JOINT_MAXIMUM, VARIANCE_BONUS, SECOND_ORDER_BONUS, MAX_NORM_BONUS = 0, 1, 2, 3, 4
@@ -29,6 +30,7 @@ class RuleCode(NamedTuple):
     clip: int = NO_CLIP
 
 
+@checked(tol=require_non_negative)
 @dataclass(frozen=True)
 class ShiftedPower:
     """Projected gradient with Barzilai-Borwein curvature, to a certified first-order gap."""
@@ -38,16 +40,11 @@ class ShiftedPower:
     n_starts: int = 3  # extra starts at the top-valued outcomes ...
     wide: float = 1.0  # ... where the ellipsoid moves a logit by more than this
 
-    def __post_init__(self) -> None:
-        require_non_negative("tol", self.tol)
-        require_non_negative("wide", self.wide)
-        require_positive_int("max_iter", self.max_iter)
-        require_positive_int("n_starts", self.n_starts, minimum=0)
-
     def code(self, rule: int) -> RuleCode:
         return RuleCode(rule, SHIFTED_POWER, self.max_iter, self.tol, self.n_starts, self.wide)
 
 
+@checked(tol=require_non_negative)
 @dataclass(frozen=True)
 class FrankWolfe:
     """The paper's solver: steps 2/(k+2) from the centre (and from the top-valued outcomes, n_starts of them)."""
@@ -56,11 +53,6 @@ class FrankWolfe:
     n_starts: int = 4  # extra starts; the paper's own is the centre alone
     tol: float = 0.0  # stop early when the gap is this small, relative to the stage's value range
 
-    def __post_init__(self) -> None:
-        require_positive_int("n_iter", self.n_iter)
-        require_positive_int("n_starts", self.n_starts, minimum=0)
-        require_non_negative("tol", self.tol)
-
     def code(self, rule: int) -> RuleCode:
         return RuleCode(rule, FRANK_WOLFE, self.n_iter, self.tol, self.n_starts, -1.0)
 
@@ -68,15 +60,12 @@ class FrankWolfe:
 Solver = ShiftedPower | FrankWolfe
 
 
+@checked
 @dataclass(frozen=True)
 class JointMaximum:
     """Eq. (definition optimistic reward): max over the ellipsoid; exact for two outcomes, certified otherwise."""
 
     solver: Solver = field(default_factory=ShiftedPower)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.solver, ShiftedPower | FrankWolfe):
-            raise bad("solver", f"{self.solver!r} is no solver", cure="pass ShiftedPower(...) or FrankWolfe(...)")
 
     @cached_property
     def _code(self) -> RuleCode:
@@ -98,6 +87,7 @@ class VarianceBonus:
         return RuleCode(VARIANCE_BONUS)
 
 
+@checked
 @dataclass(frozen=True)
 class SecondOrderBonus:
     """H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}.
@@ -112,13 +102,11 @@ class SecondOrderBonus:
     constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices by |f''| <= span Var
     clip_value: bool = False  # clip V (Cho et al.) instead of every Q (Li et al.)
 
-    def __post_init__(self) -> None:
-        require_non_negative("constant", self.constant)
-
     def code(self) -> RuleCode:
         return RuleCode(SECOND_ORDER_BONUS, constant=self.constant, clip=CLIP_V if self.clip_value else CLIP_Q)
 
 
+@checked
 @dataclass(frozen=True)
 class MaxNormBonus:
     """constant H beta max_i |phi_i|_{gram^-1}, every Q clipped to [0, H]: Hwang and Oh (certain), and Li's ONS agent.
@@ -127,9 +115,6 @@ class MaxNormBonus:
     """
 
     constant: float = 2.0
-
-    def __post_init__(self) -> None:
-        require_non_negative("constant", self.constant)
 
     def code(self) -> RuleCode:
         return RuleCode(MAX_NORM_BONUS, constant=self.constant, clip=CLIP_Q)

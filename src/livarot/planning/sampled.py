@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.core.plan import Estimate, Plan, check_estimate
@@ -37,14 +38,12 @@ class LargestNormSampling:
     """RRL-MNL: the best of M samples in the direction of the least known outcome."""
 
 
+@checked
 @dataclass(frozen=True)
 class OutcomeSampling:
     """ORRL-MNL: every outcome has its own best sample, and a second-order term is added."""
 
     constant: float = 3.0  # of H beta^2 max|phi|^2
-
-    def __post_init__(self) -> None:
-        require_non_negative("constant", self.constant)
 
 
 SamplingRule = LargestNormSampling | OutcomeSampling

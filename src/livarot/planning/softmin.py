@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.mnl import ROUNDER
 from livarot.core.ragged import FloatArray
@@ -274,6 +275,7 @@ class WorstCase(NamedTuple):
     gap: float  # how far the value can be from the optimum, by duality
 
 
+@checked
 def worst_case(
     values: ArrayLike, nominal: ArrayLike, *, radius: float | None = None, penalty: float | None = None
 ) -> WorstCase:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.ragged import FloatArray
+from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import (
     EPISODES,
@@ -116,6 +117,7 @@ def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]
     cache = {} if known is None else known
     keys = sorted(store.stored())
     damaged: list[str] = []
+    require_memory("store", f"the curves of {len(keys)} runs", (3 * POINTS + 200) * len(keys))
     with ThreadPoolExecutor(READERS) as pool:
         for key, found in pool.map(lambda key: _read(store, key), [key for key in keys if key not in cache]):
             if isinstance(found, str):

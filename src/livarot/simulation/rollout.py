@@ -13,6 +13,7 @@ from livarot.core.kernel import transition_kernel
 from livarot.core.plan import Episodes, Played, check_policy
 from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 
@@ -23,6 +24,7 @@ def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) 
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("seed", seed, minimum=0)
     table = check_policy(problem, policy)
+    require_memory("n_episodes", "the episodes", 5 * n_episodes * (problem.horizon + 4))
     env = environment_uniforms(seed, 0, n_episodes, problem.horizon)
     act = action_uniforms(seed, 0, n_episodes, problem.horizon)
     kernel = transition_kernel(mdp)

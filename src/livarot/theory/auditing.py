@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad
@@ -134,6 +135,7 @@ class Audit:
         return f"<table><caption>{title}</caption>{head}{''.join(rows)}</table>"
 
 
+@checked
 def audit(result: Result, mdp: MNLMDP | Iterable[MNLMDP] | None = None) -> Audit:
     """Compare a run with what the theory promises for it.
 

@@ -48,12 +48,14 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
+from livarot.core.arguments import any_count, checked
 from livarot.core.problem import MNLMDP, Problem
-from livarot.errors import bad, require_non_negative, require_positive_int, require_probability
+from livarot.errors import bad
 from livarot.theory.constants import TheoryWarning, exponential, finite_or_none
 from livarot.theory.lower import lower_bound as lower_bound
 from livarot.theory.summary import Constants
@@ -186,6 +188,7 @@ class Bound:
         }
 
 
+@checked(n_episodes=any_count)
 def regret_bound(
     model: Constants | Problem | MNLMDP,
     n_episodes: int,
@@ -211,15 +214,10 @@ def regret_bound(
     ('3.11e+32', 'exploration', '9.59e+05', '4.6e+54')
     """
     constants = Constants.of(model)
-    require_positive_int("n_episodes", n_episodes)
-    require_probability("failure_level", failure_level)
-    _check_reading(reading)
-    spread = sigma_bar_limit(constants.horizon) if sigma_bar is None else require_non_negative("sigma_bar", sigma_bar)
-    nu = constants.nu_max if nu_max is None else require_non_negative("nu_max", nu_max)
+    spread = sigma_bar_limit(constants.horizon) if sigma_bar is None else sigma_bar
+    nu = constants.nu_max if nu_max is None else nu_max
     if nu is None:
         raise bad("nu_max", "is not known without theta*", cure="pass an MNLMDP, or a number as nu_max")
-    if n_explore is not None:
-        require_positive_int("n_explore", n_explore, minimum=0)
 
     def at(log_t: float) -> dict[str, float]:
         return _log_terms(log_t, constants, failure_level, spread, nu, n_explore, reading)
@@ -227,13 +225,12 @@ def regret_bound(
     log_t = math.log(n_episodes)
     failed = _failed(constants, log_t, failure_level, n_explore, spread, reading)
     for condition in failed:
-        warnings.warn(f"regret_bound: {condition}", TheoryWarning, stacklevel=2)
+        warnings.warn(f"regret_bound: {condition}", TheoryWarning, stacklevel=3)
     from_, reason = _leading_from(at)
-    return Bound(
-        n_episodes, constants.horizon, float(failure_level), float(spread), reading, at(log_t), from_, reason, failed
-    )
+    return Bound(n_episodes, constants.horizon, failure_level, spread, reading, at(log_t), from_, reason, failed)
 
 
+@checked(n_episodes=any_count)
 def theory_settings(
     model: Constants | Problem | MNLMDP, n_episodes: int, *, failure_level: float = 0.05, reading: Reading = "proof"
 ) -> Settings:
@@ -250,9 +247,6 @@ def theory_settings(
     ('2.6e+23', '3.1e+31')
     """
     constants = Constants.of(model)
-    require_positive_int("n_episodes", n_episodes)
-    require_probability("failure_level", failure_level)
-    _check_reading(reading)
     d, horizon, bound = constants.dim, constants.horizon, constants.param_bound
     log_tau = log_exploration_length(constants, n_episodes, failure_level=failure_level, reading=reading)
     confidence = log_tau + math.log(horizon / failure_level)
@@ -276,7 +270,7 @@ def log_exploration_length(
     0.71, and T stands in the logarithms where tau > T is meant (E6).  Infinite for rho = 0.
     """
     constants = Constants.of(model)
-    return _log_tau(math.log(require_positive_int("n_episodes", n_episodes)), constants, failure_level, reading)
+    return _log_tau(math.log(n_episodes), constants, failure_level, reading)
 
 
 def _log_tau(log_t: float, constants: Constants, failure_level: float, reading: Reading) -> float:
@@ -294,9 +288,15 @@ def _log_tau(log_t: float, constants: Constants, failure_level: float, reading: 
             + math.log(log_t + math.log(horizon / failure_level))
             + 6.0 * math.log(_log1p_ratio(log_t, d))
         )
+    return _log_tau_of_proof(constants, failure_level, ratio)
+
+
+@lru_cache(maxsize=64)  # the same for all T, and asked for at a thousand of them
+def _log_tau_of_proof(constants: Constants, failure_level: float, ratio: float) -> float:
+    d = constants.dim
 
     def excess(log_tau: float) -> float:
-        radius = _log_exploration_radius(log_tau, constants, failure_level, reading)
+        radius = _log_exploration_radius(log_tau, constants, failure_level, "proof")
         design = 0.5 * (ratio + math.log(d * _log1p_ratio(log_tau, d)) - log_tau)
         return math.log(4.0 * 3.0 * ROOT2) + radius + design
 
@@ -443,8 +443,3 @@ def _failed(
             size = f"{exponential(needed):.2g}" if needed < 700 else f"exp({needed:.4g})"
             found.append(f"n_explore = {n_explore}, the lemma asks for {size} episodes of exploration")
     return tuple(found)
-
-
-def _check_reading(reading: str) -> None:
-    if reading not in READINGS:
-        raise bad("reading", f"is {reading!r}", cure=f"one of {', '.join(map(repr, READINGS))}")

@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.jit import jit
 from livarot.core.kernel import kernel_layout, transition_kernel
 from livarot.core.linalg import packed_whitener
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
-from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.errors import bad, require_finite, require_non_negative
 from livarot.planning.backward import TIE, Solution, checked_solution, solve_kernel
 from livarot.theory.curvature import log_kappa, two_rarest
 
@@ -100,6 +101,7 @@ def visited_pairs(problem: Problem, *, all_states: bool = False) -> IntArray:
     return np.flatnonzero(np.repeat(used.reshape(-1), problem.n_actions))
 
 
+@checked
 def max_reachable(model: Problem | MNLMDP, *, all_states: bool = False) -> int:
     """U, the largest number of next states of a pair.
 
@@ -111,6 +113,7 @@ def max_reachable(model: Problem | MNLMDP, *, all_states: bool = False) -> int:
     return int(problem.rows.outcomes[visited_pairs(problem, all_states=all_states)].max())
 
 
+@checked
 def rho(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
     """min over stages of the largest feature norm of a pair with several outcomes, Eq. (definition rho) read as E43.
 
@@ -129,6 +132,7 @@ def rho(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
     return float(np.where(here, largest[problem.stage_table], 0.0).max(axis=1).min())
 
 
+@checked
 def log_kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
     """The logarithm of :func:`kappa_bound`."""
     problem = problem_of(model)
@@ -139,6 +143,7 @@ def log_kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> flo
     return float(4.0 * problem.param_bound + _rarest_two(rows.row_start, rows.offset, pairs))
 
 
+@checked
 def kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
     """e^{4B} / min q_i q_j over i != j, with q = softmax(offset): the cheap bound kappa <= U^2 e^{4B} without offsets.
 
@@ -155,6 +160,7 @@ def kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> float:
     return exponential(log_kappa_bound(model, all_states=all_states))
 
 
+@checked
 def kappa(
     model: Problem | MNLMDP, *, all_states: bool = False, max_nodes: int = 20_000, tolerance: float = 1e-9
 ) -> Bracket:
@@ -171,8 +177,6 @@ def kappa(
     (True, 11.34)
     """
     problem = problem_of(model)
-    require_positive_int("max_nodes", max_nodes, minimum=0)
-    require_non_negative("tolerance", tolerance)
     key = f"kappa {all_states} {max_nodes} {tolerance!r}"
     found = problem.cache.get(key)
     if isinstance(found, Bracket):
@@ -183,6 +187,7 @@ def kappa(
     return made
 
 
+@checked
 def log_kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
     """The logarithm of :func:`kappa_star`."""
     problem = _model(mdp).problem
@@ -194,6 +199,7 @@ def log_kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
     return float(worst)
 
 
+@checked
 def kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
     """1 / min over pairs and s' != s'' of p(s') p(s'') at theta*: how curved the model is where it matters.
 
@@ -206,6 +212,7 @@ def kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
     return exponential(log_kappa_star(mdp, all_states=all_states))
 
 
+@checked
 def gaps(mdp: MNLMDP) -> Gaps:
     """V* - Q*, and the smallest positive gap of a reachable state; within 1e-9 (1 + |Q|) of the best is a tie.
 
@@ -220,6 +227,7 @@ def gaps(mdp: MNLMDP) -> Gaps:
     return Gaps(gap, float(gap[open_].min()) if open_.any() else None)
 
 
+@checked
 def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None = None) -> float:
     """max over (h, s) of 2 max_{a, a'} |Var_a - Var_a'| / (best Q* - second best Q*), Var of V*_{h+1}; 0 if all tie.
 
@@ -240,6 +248,7 @@ def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None =
     )
 
 
+@checked(region=require_non_negative)
 def diameter(
     region: float | Ellipsoid | tuple[FloatArray, float],
     model: Problem | MNLMDP,
@@ -275,7 +284,9 @@ def diameter(
             raise bad("region", f"has dimension {region.dim}, the features have {problem.dim}")
         whiten = np.linalg.inv(np.linalg.cholesky(region.matrix))
         return 2.0 * region.radius * _largest_image(problem, pairs, whiten)
-    gram, radius = region
+    if len(region) != 2:
+        raise bad("region", f"has {len(region)} parts", cure="give a packed Gram matrix and a radius")
+    gram, radius = require_finite("region", region[0]), region[1]
     if np.shape(gram) != (problem.rows.gram_size,):
         raise bad("region", f"has a packed matrix of shape {np.shape(gram)}, expected {(problem.rows.gram_size,)}")
     require_non_negative("region", radius)
@@ -292,6 +303,7 @@ def diameter(
     return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten, place, owner)))
 
 
+@checked
 def has_zero_outcomes(model: Problem | MNLMDP) -> bool:
     """Does every informative pair have an outcome with phi = 0?  The bound on Hessians by kappa needs it (E9)."""
     rows = problem_of(model).rows
@@ -306,9 +318,9 @@ def _model(mdp: MNLMDP) -> MNLMDP:
 
 
 def _stage(problem: Problem, stage: int) -> int:
-    if not 0 <= require_positive_int("stage", stage, minimum=0) < problem.horizon:
+    if stage >= problem.horizon:
         raise bad("stage", f"is {stage}, stages are 0..{problem.horizon - 1}")
-    return int(stage)
+    return stage
 
 
 def _largest_image(problem: Problem, pairs: IntArray, whiten: FloatArray) -> float:

@@ -30,9 +30,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from livarot.core.arguments import any_count, checked, several
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_positive, require_positive_int
+from livarot.core.sizes import require_memory
+from livarot.errors import bad, require_positive
 from livarot.theory.constants import TheoryWarning, problem_of
 from livarot.theory.summary import Constants
 from livarot.theory.variance import hard_chain_sigma_bar
@@ -69,6 +71,7 @@ class LowerBound:
         }
 
 
+@checked(n_episodes=any_count)
 def lower_bound(
     model: Constants | Problem | MNLMDP, n_episodes: int, *, gap: float | Literal["best"] | None = None
 ) -> LowerBound:
@@ -88,7 +91,6 @@ def lower_bound(
     else:
         problem = problem_of(model)
         d, horizon, bound = problem.dim, problem.horizon, problem.param_bound
-    require_positive_int("n_episodes", n_episodes)
     failed = []
     if d < 2:
         failed.append(f"d = {d}, the theorem asks for d >= 2")
@@ -105,27 +107,29 @@ def lower_bound(
         if found.param_bound > bound * (1.0 + 1e-9):
             failed.append(f"B = {bound:.3g}, the chain's parameter has norm {found.param_bound:.3g}")
     for condition in failed:
-        warnings.warn(f"lower_bound: {condition}", TheoryWarning, stacklevel=2)
+        warnings.warn(f"lower_bound: {condition}", TheoryWarning, stacklevel=3)
     return LowerBound(found.value, rate, found.gap, found.sigma_bar, found.param_bound, tuple(failed))
 
 
+@checked(horizon=several, dim=several, n_episodes=any_count, gap=require_positive)
 def chain_lower_bound(
     horizon: int, dim: int, n_episodes: int, *, gap: float | Literal["best"] | None = None
 ) -> LowerBound:
     """The bound of this module for a horizon, a dimension and a number of episodes."""
-    require_positive_int("horizon", horizon, minimum=2)
-    require_positive_int("dim", dim, minimum=2)
-    require_positive_int("n_episodes", n_episodes)
+    require_memory("horizon", "the stages of the chain", 8 * horizon)
+    require_memory("dim", "the numbers of right signs", 12 * dim)
     widest = (1.0 - 1.0 / horizon) / (dim - 1)
     if gap == "best":
         gap = _best_gap(horizon, dim, n_episodes, widest)
     elif gap is None:
         gap = min(1.0 / (4.0 * math.sqrt(2.0 * horizon * n_episodes)), 0.5 * widest)
-    elif not 0.0 < require_positive("gap", gap) < widest:
+    elif not gap < widest:
         raise bad("gap", f"is {gap:.6g}, outside (0, {widest:.6g})")
     n = dim - 1
     p = 1.0 / horizon + n * gap
     tilt = _tilt(horizon, n, gap)
+    if tilt <= 0.0:
+        raise bad("gap", f"{gap:.6g} is lost in rounding beside 1/H", cure="take at least 1e-15")
     scale = math.sqrt((n * tilt + math.log(horizon - 1.0) ** 2) / (1.0 + n * tilt))  # the largest feature norm
     return LowerBound(
         value=_mean_regret(horizon, n, n_episodes, gap),

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from livarot.core.arguments import any_count, checked
 from livarot.core.problem import MNLMDP, Problem
-from livarot.errors import require_non_negative, require_positive_int
 from livarot.theory.constants import exponential, finite_or_none
 from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit
@@ -169,6 +169,7 @@ RATES = (
 )
 
 
+@checked(n_episodes=any_count)
 def compare(
     model: Constants | Problem | MNLMDP, n_episodes: int, *, sigma_bar: float | None = None
 ) -> list[dict[str, Any]]:
@@ -183,11 +184,11 @@ def compare(
     [('UCRL-MNL-OL', 10862), ('LIVAROT, as claimed', 1515)]
     """
     constants = Constants.of(model)
-    spread = constants.sigma_bar_star if sigma_bar is None else require_non_negative("sigma_bar", sigma_bar)
+    spread = constants.sigma_bar_star if sigma_bar is None else sigma_bar
     sizes = Sizes(
         d=constants.dim,
         H=constants.horizon,
-        T=require_positive_int("n_episodes", n_episodes),
+        T=n_episodes,
         log_kappa=constants.kappa.log_upper,
         log_kappa_star=constants.kappa.log_upper if constants.log_kappa_star is None else constants.log_kappa_star,
         sigma_bar=sigma_bar_limit(constants.horizon) if spread is None else spread,

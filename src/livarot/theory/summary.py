@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from livarot.core.arguments import checked
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP, Problem
 from livarot.planning.backward import solve_kernel
@@ -44,6 +45,7 @@ class Constants:
     nu_max: float | None = None
 
     @classmethod
+    @checked
     def of(cls, model: Problem | MNLMDP | Constants, *, all_states: bool = False, max_nodes: int = 20_000) -> Constants:
         """The constants of a model; one backward induction, and :func:`kappa` is the expensive part.
 

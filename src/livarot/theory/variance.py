@@ -23,12 +23,14 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import checked
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
 from livarot.core.plan import Episodes
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.errors import bad, require_positive_int, require_probability
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
 from livarot.planning.backward import Solution, checked_solution, solve_kernel
 
 
@@ -60,6 +62,7 @@ def episode_variance(variance: FloatArray, states: ArrayLike) -> FloatArray:
     return np.asarray(picked.sum(axis=1) / float(horizon) ** 3)
 
 
+@checked
 def sigma_bar(mdp: MNLMDP, episodes: Episodes | Iterable[Episodes] | ArrayLike) -> float:
     """sigma_bar_T of trajectories: :class:`Episodes`, several of them, or states (T, H + 1).
 
@@ -82,6 +85,7 @@ def sigma_bar(mdp: MNLMDP, episodes: Episodes | Iterable[Episodes] | ArrayLike) 
     return math.sqrt(math.fsum(found) / len(found))
 
 
+@checked
 def sigma_bar_star(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     """sqrt(E_{pi*}[sigma_bar^2]), exact: the states are those of pi* itself, propagated forward from the start.
 
@@ -116,6 +120,7 @@ def stage_variance(mdp: MNLMDP, solution: Solution, kernel: Kernel) -> FloatArra
     return out / float(problem.horizon) ** 2
 
 
+@checked
 def sigma_bar_limit(horizon: int) -> float:
     """The largest sigma_bar_T of any trajectory in any model: sqrt((H-1)(2H-1)/24)/H, below 1/(2 sqrt 3) (E26).
 
@@ -125,10 +130,10 @@ def sigma_bar_limit(horizon: int) -> float:
     >>> round(sigma_bar_limit(10), 4), round(sigma_bar_limit(10**6), 4)
     (0.2669, 0.2887)
     """
-    require_positive_int("horizon", horizon)
     return math.sqrt((horizon - 1) * (2 * horizon - 1) / 24.0) / horizon
 
 
+@checked
 def sigma_bar_star_limit(horizon: int) -> float:
     """The largest sqrt(E_{pi*}[sigma_bar^2]) of any model: (H-1)/(2 H^{3/2}), below the printed 1/(2 sqrt H).
 
@@ -137,23 +142,25 @@ def sigma_bar_star_limit(horizon: int) -> float:
     >>> round(sigma_bar_star_limit(4), 6)
     0.1875
     """
-    require_positive_int("horizon", horizon)
     return (horizon - 1) / (2.0 * horizon * math.sqrt(horizon))
 
 
+@checked
 def hard_chain_variance(horizon: int, p: float) -> FloatArray:
     """Var[V*_{h+1} | s_h]/H^2 in the states s_h of the hard chain, (H,): (1-p)(1 - (1-p)^{H-h})^2/(H^2 p), h = 1..H.
 
     p = 1/H + (d-1) gap is the probability with which the best action reaches the good state; Eq. (example kappa star
     expression kappa).  In the two absorbing states it is 0.
     """
-    require_positive_int("horizon", horizon)
-    require_probability("p", p)
+    require_memory("horizon", "the stages of the chain", 4 * horizon)
     left = horizon - 1 - np.arange(horizon)
+    if p < 1e-300:  # the limit: 1/p is infinite
+        return np.asarray(p * (left / horizon) ** 2)
     fallen = -np.expm1(left * math.log1p(-p))  # 1 - (1-p)^left without cancellation
     return np.asarray((1.0 - p) / p * (fallen / horizon) ** 2)
 
 
+@checked
 def hard_chain_sigma_bar(horizon: int, p: float, *, never_falls: bool = False) -> float:
     """sigma_bar of the hard chain in closed form: under pi*, or along the trajectory that never reaches the good state.
 
