@@ -196,3 +196,71 @@ def test_replicas_do_not_depend_on_each_other():
         alone = optimistic_plan(problem, Estimate(*(part[r : r + 1] for part in guess)), radius)
         assert np.array_equal(alone.value[0], together.value[r])
         assert np.array_equal(alone.policy[0], together.policy[r])
+
+
+# ---------------------------------------------------------------- which pairs may be left out
+def known(value):
+    """A pair with one outcome, worth that much."""
+    return [value], np.zeros((1, 1)), [0.0], 0.0
+
+
+def rivals(pairs, radius):
+    """Plans by both loops of a state 0 whose actions are ``pairs`` (values, features, offset, reward)."""
+    dim = max(np.shape(features)[1] for _, features, _, _ in pairs)
+    starts = np.cumsum([1, *(len(values) for values, _, _, _ in pairs)])
+    reward = np.zeros((2, starts[-1], len(pairs)))
+    for a, (values, _, _, gain) in enumerate(pairs):
+        reward[0, 0, a] = gain
+        reward[1, starts[a] : starts[a + 1]] = np.reshape(values, (-1, 1))
+
+    def rows(h, s, a):
+        if s > 0:
+            return [s], np.zeros((1, dim))
+        phi = np.asarray(pairs[a][1])
+        return np.arange(starts[a], starts[a + 1]), np.pad(phi, ((0, 0), (dim - phi.shape[1], 0)))
+
+    problem = livarot.MNLMDP.from_function(
+        2, int(starts[-1]), len(pairs), features=rows, reward=reward, theta=np.zeros(dim), param_bound=1.0,
+        offset=lambda h, s, a: pairs[a][2] if s == 0 else [0.0],
+    ).problem  # fmt: skip
+    guess = whitened(problem, np.zeros((1, 1, dim)), problem.rows.pack(np.eye(dim)[None, None]))
+    return both(problem, guess, radius, None)
+
+
+# five outcomes, four of them with orthogonal features: the box moves all logits at once, by sd(V) (sum p b^2)^(1/2),
+# which the ellipsoid cannot; the fifth, rare and far away, spoils the other upper bound
+FIVE, RARE, WORTH = np.diag([0.1, 0.1, 0.1, 0.1, 1.0]), np.array([0.0, 0.0, 0.0, 0.0, -14.0]), [1.0, 1.0, 0.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("radius", [0.2, 1.0])
+def test_a_pair_is_not_left_out_whose_curvature_makes_it_best(radius):
+    """V = (1, 0, 1), y = (-1, 0, 1): the slope at the centre is 0 and f'' = (max V - f) Var is the bound itself, so
+    that the maximum uses the growth of the variance up.  The rival has a far larger upper bound, and a value just
+    below."""
+    values, features = [1.0, 0.0, 1.0], [[-0.1], [0.0], [0.1]]
+    best = float(softmax(np.array([-0.1, 0.0, 0.1]) * radius) @ values)
+    other = livarot.inner_max(FIVE, np.array(WORTH) / 2, livarot.Ellipsoid.ball(5, radius), offset=RARE)
+    gain = best - 0.1 * (best - 2 / 3) - other.value
+    for made in rivals([(np.array(WORTH) / 2, FIVE, RARE, gain), (values, features, np.zeros(3), 0.0)], radius):
+        assert made.start_value[0] == pytest.approx(best, abs=1e-9)
+        assert made.policy[0, 0, 0] == 1
+        assert made.upper[0] > best + 0.005 * radius
+
+
+def test_a_pair_is_not_left_out_whose_box_is_the_largest_bound():
+    """A known outcome lies between the maximum and the box of the five."""
+    radius = 0.2
+    b = radius * np.linalg.norm(FIVE - softmax(RARE) @ FIVE, axis=1)
+    box = float(softmax(RARE + b * [1, 1, -1, -1, -1]) @ WORTH)
+    between = box - 0.05 * (box - 0.5)
+    for made in rivals([known(between), (WORTH, FIVE, RARE, 0.0)], radius):
+        assert made.start_value[0] == pytest.approx(between, abs=1e-12)  # so much the ellipsoid does not hold
+        assert made.upper[0] == pytest.approx(box, abs=1e-9)
+
+
+def test_actions_tie_within_a_relative_tolerance():
+    """The first action within 1e-9 (1 + |Q|) of the best, Q = 1/2 here: a rival must be worth 1.5e-9 more."""
+    for more, action in ((-1e-8, 0), (0.0, 0), (1.4e-9, 0), (1.6e-9, 1), (1e-8, 1)):
+        for made in rivals([known(0.5), (np.full(3, 0.5 + more), [[-1.0], [0.0], [1.0]], np.zeros(3), 0.0)], 0.3):
+            assert made.policy[0, 0, 0] == action
+            assert made.start_value[0] == pytest.approx(0.5 + max(more, 0.0), abs=1e-15)

@@ -23,6 +23,8 @@ from livarot.core.mnl import choice_probabilities, exp, local_parameter
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.errors import bad
+from livarot.planning.bounds import box_bound, box_weights, rounding
+from livarot.planning.lanes import FT, LOW, OUT, PEAK, PROBLEM, SLIP, WIDTH, Z0
 
 GRADIENT_BOUND, UTILITY_BOX, RAISED_UTILITY = 0, 1, 2
 TIE = 1e-9
@@ -97,6 +99,7 @@ def _plan(
         widest = max(widest, graph.block_start[b + 1] - graph.block_start[b])
     local, p, v = np.empty(widest), np.empty(most_out), np.empty(most_out)
     y = np.empty((most_out, widest))
+    wo, wl = np.empty((most_out, OUT)), np.empty(PROBLEM)
     q = np.empty(n_actions)
     for r in range(replicas):
         for h in range(horizon - 1, -1, -1):
@@ -126,7 +129,11 @@ def _plan(
                         if rule == GRADIENT_BOUND:
                             expected = gradient_bound(p, v, y, n, size, radius, constant)
                         else:
-                            expected = utility_bound(p, v, y, n, size, radius, rule == UTILITY_BOX)
+                            for i in range(n):
+                                wo[i, Z0] = graph.offset[row + i]
+                                for j in range(m):
+                                    wo[i, Z0] += graph.feat[at + i * m + j] * local[j]
+                            expected = utility_bound(v, y, n, size, m, radius, rule == UTILITY_BOX, wo, wl)
                     q[a] = reward[h, s, a] + expected
                     best = max(best, q[a])
                 tie = best - TIE * (1.0 + abs(best))
@@ -181,37 +188,29 @@ def largest_eigenvalue(y, n, size):
 
 
 @jit
-def utility_bound(p, v, y, n, size, radius, box):
-    """softmax(z) . v with every logit raised by beta |y_i|, or its maximum over the box of these half-widths.
-
-    The maximiser raises the logits with v_i above the optimal value and lowers the others; iterating
-    t <- value(t) from the centre's value reaches it from below in at most n + 1 rounds (Dinkelbach).  p_i is
-    proportional to exp(z_i), so that it is enough to multiply by exp(+-beta |y_i|).
-    """
-    width = np.empty(n)
-    widest, top, t = 0.0, -math.inf, 0.0
+def utility_bound(v, y, n, size, m, radius, box, wo, wl):
+    """softmax(z) . v with every logit z in wo[Z0] raised by beta |y_i|, or its maximum over the box of these
+    half-widths, rounded up (:func:`livarot.planning.bounds.box_bound`)."""
+    worth, out = np.empty((n, 1)), np.empty(1)
+    low, high, logit, reach, top = math.inf, -math.inf, 0.0, 0.0, -math.inf
     for i in range(n):
         square = 0.0
         for j in range(size):
             square += y[i, j] * y[i, j]
-        width[i] = radius * math.sqrt(square)
-        widest = max(widest, width[i])
-        top = max(top, v[i])
-        t += p[i] * v[i]
-    if widest > 300.0:  # beyond what the exponentials can hold
-        return top
-    for _ in range(n + 2 if box else 1):
-        total, weighted = 0.0, 0.0
-        for i in range(n):
-            up = (not box) or v[i] > t
-            weight = p[i] * exp((width[i] if up else -width[i]) - widest)
-            total += weight
-            weighted += weight * v[i]
-        if total == 0.0:
-            return top
-        new = weighted / total
-        settled = new <= t + 1e-15 * abs(t)
-        t = max(new, t) if box else new
-        if settled:
-            break
-    return min(t + 1e-14 * abs(t), top) if box else t  # rounding must not push a bound below what it bounds
+        width = radius * math.sqrt(square)
+        wo[i, WIDTH] = width
+        worth[i, 0] = v[i]
+        low, high = min(low, v[i]), max(high, v[i])
+        logit, reach, top = max(logit, abs(wo[i, Z0])), max(reach, width), max(top, wo[i, Z0] + width)
+    total, weighted = 0.0, 0.0
+    for i in range(n):
+        weight = exp(wo[i, Z0] + wo[i, WIDTH] - top)
+        total += weight
+        weighted += weight * v[i]
+    if not box:
+        return weighted / total
+    wl[FT], wl[LOW], wl[PEAK], wl[SLIP] = low, low, high, rounding(n, m, logit, reach)
+    out[0] = high
+    box_weights(wo, wl, n, 1)
+    box_bound(worth, wo, wl, out, n, 1)
+    return out[0]

@@ -158,7 +158,7 @@ def solve_candidates(tiles, centre, gains, follow, follow_up, radius, scale, cod
             upper_bound(w.y, w.v_up, w.wo, w.wc, w.wl, w.out, n_out, m, filled)
             joint_maximum(
                 code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-                w.y, w.v, w.wo, w.wc, w.wl, w.y2, w.v2, w.wo2, w.wc2, w.wl2, n_out, m, filled, False,
+                w.y, w.v, w.wo, w.wc, w.wl, w.y2, w.v2, w.wo2, w.wc2, w.wl2, n_out, m, filled,
             )  # fmt: skip
             for lane in range(filled):
                 pair = tiles.order[w.members[lane]]

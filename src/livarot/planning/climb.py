@@ -24,7 +24,6 @@ from livarot.planning.lanes import (
     INNER,
     LAST,
     LENGTH,
-    MEAN,
     NORM,
     ORIGIN,
     PEAK,
@@ -46,8 +45,10 @@ from livarot.planning.lanes import (
     gradient,
     logits_and_weights,
 )
+from livarot.planning.starts import best_on_chords, next_best, push
 
 EASE = 0.03  # the shift falls at most so much from one step to the next
+LEAST = 1e-140  # shorter gradients have no square: a step along them is not lengthened to the radius
 
 
 @jit
@@ -126,7 +127,7 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
         if solver == FRANK_WOLFE:
             gamma = 2.0 / (k + 2.0 if fresh else k + 3.0)
             for lane in range(lanes):
-                wl[TOP + lane] = gamma * wl[REACH + lane] / max(math.sqrt(wl[TOP + lane]), 1e-300)
+                wl[TOP + lane] = gamma * wl[REACH + lane] / max(math.sqrt(wl[TOP + lane]), LEAST)
                 wl[TOTAL + lane] = 1.0 - gamma
         else:
             for lane in range(lanes):  # |g + sigma x| from g.g, g.x and x.x
@@ -134,9 +135,9 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
                 sigma = wl[SIGMA + lane] if wl[INNER + lane] > 0.0 else refused
                 wl[SIGMA + lane] = sigma
                 square = wl[TOP + lane] + sigma * (2.0 * wl[TOTAL + lane] + sigma * wl[LENGTH + lane])
-                length = math.sqrt(max(square, 0.0))
+                length = max(math.sqrt(max(square, 0.0)), LEAST)
                 outside = length > wl[REACH + lane] * sigma
-                scale = (wl[REACH + lane] if outside else 1.0) / max(length if outside else sigma, 1e-300)
+                scale = (wl[REACH + lane] if outside else 1.0) / (length if outside else sigma)
                 wl[TOP + lane] = scale
                 wl[TOTAL + lane] = scale * sigma
         for j in range(m):
@@ -148,17 +149,16 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
 
 
 @jit
-def joint_maximum(
-    solver, n_iter, tol, n_starts, wide, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, keep
-):  # fmt: skip
-    """max of f over |x| <= beta in every lane: wl[BEST_F], its gap wl[BEST_GAP] and, if ``keep``, its point wc[BEST_X].
+def joint_maximum(solver, n_iter, tol, n_starts, wide, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes):
+    """max of f over |x| <= beta in every lane: wl[BEST_F], its gap wl[BEST_GAP] and its point wc[BEST_X].
 
-    From the centre, and again from the points that push the logits of the ``n_starts`` top-valued outcomes when the
-    ellipsoid is wide there (logit half-width above ``wide``): a local method alone misses the global maximum of a
-    wide ellipsoid in several per cent of the cases; and also where the gradient at the centre nearly vanishes,
-    beta |g0| <= span(V) sum_i p_i b_i^2 / 20, since the centre may then be next to a minimum.  Expects p at the centre
-    in wo[P] and :func:`centre_widths` done.  The second workspace takes the lanes that still move when most have come
-    to rest.
+    From the centre, and then from up to ``n_starts`` others where the ellipsoid is wide (logit half-width above
+    ``wide``): a local method alone misses the global maximum of a wide ellipsoid in several per cent of the cases; and
+    also where the gradient at the centre nearly vanishes, beta |g0| <= span(V) sum_i p_i b_i^2 / 20, since the centre
+    may then be next to a minimum.  The shifted power method starts again from the best point on chords of the ball
+    (:mod:`livarot.planning.starts`), for as long as that brings something better; Frank-Wolfe from the points that push
+    the top-valued outcomes.  Expects p at the centre in wo[P] and :func:`centre_widths` done.  The second workspace
+    takes the lanes that still move when most have come to rest.
     """
     for k in range(m):
         for lane in range(lanes):
@@ -175,26 +175,26 @@ def joint_maximum(
     for lane in range(lanes):
         wl[FLAT + lane] = 0.05 * (wl[PEAK + lane] - wl[FLAT + lane]) * wl[TOTAL + lane]
         wl[STEPS + lane] = 0.0
-        wl[LAST + lane] = -1.0
+        wl[LAST + lane] = -1.0 if solver == FRANK_WOLFE else -math.inf
         wl[BEST_F + lane] = -math.inf
         wl[BEST_GAP + lane] = 0.0
         wl[REACH + lane] = wl[BETA + lane]
         wl[GAP + lane] = math.inf
-    one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, lanes, True, keep)
+    one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, lanes, True)
     broad = 0
     for lane in range(lanes):
         broad += 1 if wl[HALF + lane] > wide or wl[FLAT + lane] > 0.0 else 0
     start = 0
-    while broad > 0 and start < min(n_starts, n_out):
-        broad = push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol)
+    while broad > 0 and start < (min(n_starts, n_out) if solver == FRANK_WOLFE else n_starts):
+        broad = next_starts(solver, start, tol, wide, y, v, wo, wc, wl, n_out, m, lanes)
         start += 1
         if broad > 0:
-            one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, broad, False, keep)
+            one_start(solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, broad, False)
 
 
 @jit
 def one_start(
-    solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, count, fresh, keep
+    solver, n_iter, tol, y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, count, fresh
 ):  # fmt: skip
     """Climb from the trial points of ``count`` moving lanes and keep what is better than the best so far."""
     for lane in range(lanes):
@@ -211,45 +211,60 @@ def one_start(
             wl[BEST_GAP + lane] = wl[FINAL + lane] if better else wl[BEST_GAP + lane]
             wl[BEST_F + lane] = wl[F + lane] if better else wl[BEST_F + lane]
             wl[INNER + lane] = 1.0 if better else 0.0
-        if keep:
-            for k in range(m):
-                for lane in range(lanes):
-                    best = wc[k, X + lane] if wl[INNER + lane] > 0.0 else wc[k, BEST_X + lane]
-                    wc[k, BEST_X + lane] = best
+        for k in range(m):
+            for lane in range(lanes):
+                best = wc[k, X + lane] if wl[INNER + lane] > 0.0 else wc[k, BEST_X + lane]
+                wc[k, BEST_X + lane] = best
     if count > 0:
         move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes)
     while count > 0:
         moved = count
         steps, count = climb(solver, n_iter, tol, y2, v2, wo2, wc2, wl2, n_out, m, moved, fresh, steps)
-        commit(wc2, wl2, wc, wl, m, moved, count == 0, keep)
+        commit(wc2, wl2, wc, wl, m, moved, count == 0)
         if count > 0:
             move_active(y2, v2, wo2, wc2, wl2, y2, v2, wo2, wc2, wl2, n_out, m, moved)
 
 
 @jit
-def push_top(y, v, wo, wc, wl, n_out, m, lanes, wide, tol):
-    """The next start of every lane: its next-best outcome pushed as far as the ellipsoid goes.  Returns how many lanes
-    there are to do: none where the ellipsoid is narrow or the best value is reached already."""
+def next_starts(solver, start, tol, wide, y, v, wo, wc, wl, n_out, m, lanes):
+    """The next start of every lane in wc[XT].  Returns how many lanes there are to do: none where the ellipsoid is
+    narrow, the best value is reached already, or the last search of chords brought nothing."""
+    z, worth, rows = np.empty(n_out), np.empty(n_out), np.empty((n_out, m))
+    at, point = np.empty(m), np.empty((1, m))
     todo = 0
     for lane in range(lanes):
-        narrow = wl[HALF + lane] <= wide and wl[FLAT + lane] == 0.0
+        beta = wl[BETA + lane]
+        narrow = (wl[HALF + lane] <= wide and wl[FLAT + lane] == 0.0) or beta == 0.0
         settled = narrow or wl[PEAK + lane] - wl[BEST_F + lane] <= tol * wl[SCALE + lane]
-        wl[REACH + lane] = 0.0 if settled else wl[BETA + lane]
+        chords = solver != FRANK_WOLFE
+        settled = settled or (chords and wl[BEST_F + lane] <= wl[LAST + lane] + tol * wl[SCALE + lane])
+        if not settled:
+            for i in range(n_out):
+                z[i], worth[i] = wo[i, Z0 + lane], v[i, lane]
+                for k in range(m):
+                    rows[i, k] = y[i * m + k, lane]
+            for k in range(m):
+                at[k] = wc[k, BEST_X + lane]
+                point[0, k] = 0.0
+            if chords:
+                wl[LAST + lane] = wl[BEST_F + lane]
+                settled = not best_on_chords(z, rows, worth, n_out, m, beta, at, start == 0, point[0])
+            else:
+                pick = next_best(worth, n_out, int(wl[LAST + lane]))
+                wl[LAST + lane] = pick
+                push(z, rows, n_out, m, pick, point, 0)
+                for k in range(m):
+                    point[0, k] *= beta
+            for k in range(m):
+                wc[k, XT + lane] = point[0, k]
+        wl[REACH + lane] = 0.0 if settled else beta
         wl[GAP + lane] = 0.0 if settled else math.inf
-        if settled:
-            continue
-        todo += 1
-        pick = _next_best(v, n_out, lane, int(wl[LAST + lane]))
-        wl[LAST + lane] = pick
-        length = wo[pick, WIDTH + lane]
-        push = wl[BETA + lane] * wl[BETA + lane] / length if length > 0.0 else 0.0
-        for k in range(m):
-            wc[k, XT + lane] = push * (y[pick * m + k, lane] - wc[k, MEAN + lane])
+        todo += 0 if settled else 1
     return todo
 
 
 @jit
-def commit(from_wc, from_wl, wc, wl, m, lanes, everything, keep):
+def commit(from_wc, from_wl, wc, wl, m, lanes, everything):
     """Bring back the better results of moved lanes that came to rest (or of all of them)."""
     for lane in range(lanes):
         if everything or from_wl[GAP + lane] == 0.0:
@@ -258,9 +273,8 @@ def commit(from_wc, from_wl, wc, wl, m, lanes, everything, keep):
             if from_wl[F + lane] > wl[BEST_F + to]:
                 wl[BEST_F + to] = from_wl[F + lane]
                 wl[BEST_GAP + to] = from_wl[FINAL + lane]
-                if keep:
-                    for k in range(m):
-                        wc[k, BEST_X + to] = from_wc[k, X + lane]
+                for k in range(m):
+                    wc[k, BEST_X + to] = from_wc[k, X + lane]
 
 
 @jit
@@ -294,16 +308,3 @@ def move_active(y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes):
         wl2[SIGMA + to] = wl[SIGMA + lane]
         wl2[STEPS + to] = wl[STEPS + lane]
         wl2[ORIGIN + to] = wl[ORIGIN + lane]
-
-
-@jit
-def _next_best(v, n_out, lane, last):
-    """The outcome that follows ``last`` in decreasing value (ties by index)."""
-    pick = -1
-    for i in range(n_out):
-        value = v[i, lane]
-        previous = v[max(last, 0), lane]
-        after = last < 0 or value < previous or (value == previous and i > last)
-        if after and (pick < 0 or value > v[pick, lane]):
-            pick = i
-    return pick if pick >= 0 else last

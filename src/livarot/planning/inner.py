@@ -21,7 +21,7 @@ from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite
-from livarot.planning.bounds import upper_bound
+from livarot.planning.bounds import rounded_up, rounding, upper_bound
 from livarot.planning.climb import joint_maximum
 from livarot.planning.lanes import (
     BEST_GAP,
@@ -101,7 +101,7 @@ def inner_max(
         code = solver.code(JOINT_MAXIMUM)
         joint_maximum(
             code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1, True,
+            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1,
         )  # fmt: skip
         theta = ellipsoid.center + whiten.reshape(m, m).T @ wc[:, BEST_X]
         gap = float(wl[BEST_GAP] / spread) if spread > 0 else 0.0
@@ -113,10 +113,12 @@ def inner_max(
 
 
 def _pairwise_bound(y: FloatArray, z0: FloatArray, v: FloatArray, beta: float) -> float:
-    """f0 + beta |g0| + span(V) beta^2 max_ij |y_i - y_j|^2 / 8: Popoviciu's inequality on Var(Yx)."""
+    """f0 + beta |g0| + span(V) beta^2 max_ij |y_i - y_j|^2 / 8, rounded up: Popoviciu's inequality on Var(Yx)."""
     p = softmax(z0)
     f0 = float(p @ v)
-    first = beta * float(np.linalg.norm((p * (v - f0)) @ y))
     squared = (y**2).sum(axis=1)
     widest = float((squared[:, None] + squared[None, :] - 2.0 * y @ y.T).max())
-    return f0 + first + float(v.max() - v.min()) * beta**2 * max(widest, 0.0) / 8.0
+    slip = rounding(*y.shape, float(np.abs(z0).max()), beta * float(np.sqrt(squared.max())))
+    rise = beta * float(np.linalg.norm((p * (v - f0)) @ y))
+    rise += float(v.max() - v.min()) * beta * beta * (max(widest, 0.0) + slip * squared.max()) / 8.0
+    return float(rounded_up(f0, rise, slip, v.min(), v.max()))

@@ -37,8 +37,8 @@ X, G, XT, GT, MEAN, BEST_X, COL = (LANES * name for name in range(7))
 # per problem: radius, value range, then as the functions below say
 (
     BETA, SCALE, F, FT, GAP, BEST_F, BEST_GAP, TOP, TOTAL, INNER, NORM, SIGMA, HALF, REACH, LAST, STEPS, PEAK, ORIGIN,
-    FINAL, FLAT, LENGTH, PROBLEM,
-) = (LANES * name for name in range(22))  # fmt: skip
+    FINAL, FLAT, LENGTH, LOW, SLIP, PROBLEM,
+) = (LANES * name for name in range(24))  # fmt: skip
 
 
 def lane_workspaces(n_out: int, m: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -321,7 +321,7 @@ def backward(
                         else:
                             joint_maximum(
                             code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-                            y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes, False,
+                            y, v, wo, wc, wl, y2, v2, wo2, wc2, wl2, n_out, m, lanes,
                         )  # fmt: skip
                         for lane in range(lanes):
                             best[lane] = wl[BEST_F + lane]

@@ -37,7 +37,7 @@ from livarot.core.lanes import LANES
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.planning.backups import greedy, own_whitener, reverse_factor, value_range
-from livarot.planning.bounds import largest_norm
+from livarot.planning.bounds import largest_norm, rounded_up, rounding
 from livarot.planning.candidates import candidates, make_lanes, solve_candidates
 from livarot.planning.lanes import (
     BETA,
@@ -53,6 +53,7 @@ from livarot.planning.lanes import (
     PEAK,
     PROBLEM,
     SHIFTED_POWER,
+    SLIP,
     TOTAL,
     WIDTH,
     Z0,
@@ -83,6 +84,7 @@ class Centre(NamedTuple):
     tight: FloatArray  # the smaller C, without span(V)
     spread: FloatArray  # sum p b^2, b the half-widths of the logits
     bonus: FloatArray  # the second-order bonus
+    slip: FloatArray  # what rounding may do to a logit
 
 
 def repeats(problem: Problem) -> bool:
@@ -139,7 +141,7 @@ def _memory(problem: Problem, rule: int) -> Centre:
     if isinstance(found, Centre) and len(found.z0) >= logits:
         return found
     ranks = max(int(tiles.table[:, 3].max()), 1)
-    shapes = (rows, logits, len(tiles.features), (pairs, ranks), pairs, pairs, pairs, pairs)
+    shapes = (rows, logits, len(tiles.features), (pairs, ranks), pairs, pairs, pairs, pairs, pairs)
     return Centre(*(np.empty(shape) for shape in shapes))
 
 
@@ -188,8 +190,10 @@ def _centre(graph, tiles, theta, whiten, radius, code, horizon, centre):
         for lane in range(lanes):
             wl[TOTAL + lane] = 0.0
             wl[LENGTH + lane] = 0.0
+            wl[SLIP + lane] = 0.0
         for i in range(n_out):
             for lane in range(lanes):
+                wl[SLIP + lane] = max(wl[SLIP + lane], abs(wo[i, Z0 + lane]))
                 part = wo[i, P + lane] * wo[i, WIDTH + lane]
                 wl[TOTAL + lane] += part
                 wl[LENGTH + lane] += part * wo[i, WIDTH + lane]
@@ -197,6 +201,7 @@ def _centre(graph, tiles, theta, whiten, radius, code, horizon, centre):
             lane = item - begin
             largest = wl[INNER + lane] * radius * radius
             centre.curve[item] = 0.5 * min(largest, wl[HALF + lane] * wl[HALF + lane])
+            centre.slip[item] = rounding(n_out, m, wl[SLIP + lane], math.sqrt(largest))
             centre.spread[item] = wl[LENGTH + lane]
             centre.tight[item] = min(centre.curve[item], wl[LENGTH + lane] * growth(2.0 * wl[HALF + lane]))
             if rule == SECOND_ORDER_BONUS:
@@ -308,14 +313,14 @@ def _stages(
                     q[0, pair] = min(max(hope, 0.0), clip) if rule == SECOND_ORDER_BONUS else hope
                     q_up[0, pair] = gain + w2[FT + lane]
                 elif rule == VARIANCE_BONUS:
-                    q[0, pair] = gain + variance_bounds(wl, lane, radius, centre.curve[item])[1]
+                    q[0, pair] = gain + variance_bounds(wl, lane, radius, centre.curve[item], centre.slip[item])[1]
                 else:
                     tight = centre.tight[item]
                     rise = radius * math.sqrt(wl[NORM + lane])
-                    low[0, pair] = gain + variance_bounds(wl, lane, radius, tight)[0]
+                    low[0, pair] = gain + variance_bounds(wl, lane, radius, tight, 0.0)[0]
                     high[0, pair] = gain + (wl[FT + lane] + (rise + upward(wl, lane, rise, tight)))
-                    low[1, pair] = gain + variance_bounds(w2, lane, radius, tight)[0]
-                    above = variance_bounds(w2, lane, radius, centre.curve[item])[1]
+                    low[1, pair] = gain + variance_bounds(w2, lane, radius, tight, 0.0)[0]
+                    above = variance_bounds(w2, lane, radius, centre.curve[item], centre.slip[item])[1]
                     rise = math.sqrt(max(w2[F + lane] - w2[FT + lane] * w2[FT + lane], 0.0) * centre.spread[item])
                     box = w2[FT + lane] + (rise + upward(w2, lane, rise, tight))
                     high[1, pair] = gain + min(above, box)
@@ -401,8 +406,10 @@ def upward(wl, lane, rise, tight):
 
 
 @jit
-def variance_bounds(wl, lane, radius, curve):
-    """f0 + max(beta |g0| - C, 0) and min(f0 + beta |g0| + C, max V) with C = span(V) ``curve``."""
+def variance_bounds(wl, lane, radius, curve, slip):
+    """f0 + max(beta |g0| - C, 0) and min(f0 + beta |g0| + C, max V), rounded up, with C = span(V) ``curve``."""
     c = (wl[PEAK + lane] - wl[TOTAL + lane]) * curve
     rise = radius * math.sqrt(wl[NORM + lane])
-    return wl[FT + lane] + max(rise - c, 0.0), min(wl[FT + lane] + (rise + c), wl[PEAK + lane])
+    return wl[FT + lane] + max(rise - c, 0.0), rounded_up(
+        wl[FT + lane], rise + c, slip, wl[TOTAL + lane], wl[PEAK + lane]
+    )

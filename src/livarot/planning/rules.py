@@ -36,9 +36,9 @@ class ShiftedPower:
     """Projected gradient with Barzilai-Borwein curvature, to a certified first-order gap."""
 
     tol: float = 5e-9  # first-order gap relative to the stage's value range: the miss stays below 1e-8
-    max_iter: int = 300  # iterations of one start
-    n_starts: int = 3  # extra starts at the top-valued outcomes ...
-    wide: float = 1.0  # ... where the ellipsoid moves a logit by more than this
+    max_iter: int = 1000  # iterations of one start; few need more than 100
+    n_starts: int = 3  # extra starts at most, each from the best point on chords of the ellipsoid, ...
+    wide: float = 1.0  # ... where it moves a logit by more than this
 
     def code(self, rule: int) -> RuleCode:
         return RuleCode(rule, SHIFTED_POWER, self.max_iter, self.tol, self.n_starts, self.wide)

@@ -6,6 +6,9 @@ orthonormal basis of their plane, (c11, 0) and (c21, c22),
 
     f(x) = p_1 w_1 + p_2 w_2,   p = softmax(0, l_1 + c11 x_1, l_2 + c21 x_1 + c22 x_2),   |x| <= beta.
 
+The basis begins with the first difference, or with the second where the first is less than 1e-8 of it or zero (two
+outcomes with the same features): then outcomes 1 and 2 change places.  So c11 = 0 only where both differences vanish.
+
 The method is the shifted power step of :func:`livarot.planning.climb.climb`, with its stopping test and extra starts.
 Here a step is one loop whose body stays in registers, about three times as fast as the general loops over columns.
 """
@@ -15,18 +18,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES
 from livarot.core.mnl import exp
 from livarot.planning.climb import EASE
+from livarot.planning.climb import LEAST as SHORT
 from livarot.planning.lanes import BEST_F, BEST_GAP, BETA, HALF, SCALE, WIDTH, Z0, P
+from livarot.planning.starts import best_on_chords
 
 # one flat array, a constant name per quantity: problem, point, gradient, trial point, progress, result
 (
     L1, L2, W1, W2, C11, C21, C22, REACH, SLACK, LEAST, FLOOR, X1, X2, G1, G2, T1, T2, F, SIGMA, ACTIVE, ORIGIN,
-    BEST, GAP,
+    BEST, GAP, BEST1, BEST2, BEFORE,
     FLAT, SIZE,
-) = (LANES * name for name in range(25))  # fmt: skip
+) = (LANES * name for name in range(28))  # fmt: skip
 CARRIED = 21  # the quantities up to ORIGIN follow a lane that is moved
 
 
@@ -41,8 +48,8 @@ def three_maximum(n_iter, tol, n_starts, wide, y, v, wo, wl, w, w2, m, lanes):
     commit(w, w, lanes, moving == 0)
     if moving > 0:
         finish(n_iter, w, w2, compact(w, w2, lanes), steps)
-    for start in range(min(n_starts, 3)):
-        count = push(start, wide, v, wo, wl, w, w2, lanes)
+    for start in range(n_starts):
+        count = next_starts(start, wide, wl, w, w2, lanes)
         if count == 0:
             break
         finish(n_iter, w, w2, count, 0)
@@ -61,23 +68,35 @@ def set_up(tol, y, v, wo, wl, w, m, lanes):
     for k in range(m):
         one, two = m + k, 2 * m + k
         for lane in range(lanes):
-            first = y[one, lane] - y[k, lane]
+            first, second = y[one, lane] - y[k, lane], y[two, lane] - y[k, lane]
             w[C11 + lane] += first * first
-            w[C21 + lane] += first * (y[two, lane] - y[k, lane])
+            w[C21 + lane] += first * second
+            w[C22 + lane] += second * second
     for lane in range(lanes):  # c21/c11 for now: the part of the second difference along the first
+        turned = w[C11 + lane] <= 1e-16 * w[C22 + lane]
+        w[FLAT + lane] = 1.0 if turned else 0.0
+        w[C11 + lane] = w[C22 + lane] if turned else w[C11 + lane]
         w[SIGMA + lane] = w[C21 + lane] / max(w[C11 + lane], 1e-300)
+        w[C22 + lane] = 0.0
     for k in range(m if m > 1 else 0):  # one column: exactly collinear
         one, two = m + k, 2 * m + k
         for lane in range(lanes):  # what is left of it; a difference of squares would cancel
-            rest = y[two, lane] - y[k, lane] - w[SIGMA + lane] * (y[one, lane] - y[k, lane])
+            first, second = y[one, lane] - y[k, lane], y[two, lane] - y[k, lane]
+            turned = w[FLAT + lane] > 0.0
+            rest = first - w[SIGMA + lane] * second if turned else second - w[SIGMA + lane] * first
             w[C22 + lane] += rest * rest
     for lane in range(lanes):
         w[C11 + lane] = math.sqrt(w[C11 + lane])
         w[C21 + lane] = w[SIGMA + lane] * w[C11 + lane]
         w[C22 + lane] = math.sqrt(w[C22 + lane])
-        w[L1 + lane] = wo[1, Z0 + lane] - wo[0, Z0 + lane]
-        w[L2 + lane] = wo[2, Z0 + lane] - wo[0, Z0 + lane]
+        turned = w[FLAT + lane] > 0.0
+        one, two = wo[1, Z0 + lane] - wo[0, Z0 + lane], wo[2, Z0 + lane] - wo[0, Z0 + lane]
+        w[L1 + lane] = two if turned else one
+        w[L2 + lane] = one if turned else two
         one, two = v[1, lane] - v[0, lane], v[2, lane] - v[0, lane]
+        one, two = two if turned else one, one if turned else two
+        p1, p2 = wo[1, P + lane], wo[2, P + lane]
+        p1, p2 = p2 if turned else p1, p1 if turned else p2
         w[W1 + lane] = one
         w[W2 + lane] = two
         reach = wl[BETA + lane]
@@ -87,10 +106,11 @@ def set_up(tol, y, v, wo, wl, w, m, lanes):
         w[FLOOR + lane] = 2.0 / max(reach, 1e-300)
         w[ORIGIN + lane] = lane
         w[BEST + lane] = -math.inf
+        w[BEFORE + lane] = -math.inf
         w[GAP + lane] = 0.0
         # beta |g0| <= span(V) sum_i p_i b_i^2 / 20: the centre may be next to a minimum
-        mean = wo[1, P + lane] * one + wo[2, P + lane] * two
-        q1, q2 = wo[1, P + lane] * (one - mean), wo[2, P + lane] * (two - mean)
+        mean = p1 * one + p2 * two
+        q1, q2 = p1 * (one - mean), p2 * (two - mean)
         g1, g2 = w[C11 + lane] * q1 + w[C21 + lane] * q2, w[C22 + lane] * q2
         spread = (
             wo[0, P + lane] * wo[0, WIDTH + lane] * wo[0, WIDTH + lane]
@@ -158,8 +178,9 @@ def climb_three(n_iter, w, lanes, k):
             moves = allowed < 0.0 or reach * reach * gg > allowed * allowed
             moving = 1.0 if moves else 0.0
             length = math.sqrt(max(gg + sigma * (2.0 * gx + sigma * (x1 * x1 + x2 * x2)), 0.0))
+            length = max(length, SHORT)
             outside = length > reach * sigma
-            scale = (reach if outside else 1.0) / max(length if outside else sigma, 1e-300)
+            scale = (reach if outside else 1.0) / (length if outside else sigma)
             w[X1 + lane] = x1
             w[X2 + lane] = x2
             w[G1 + lane] = g1
@@ -195,6 +216,8 @@ def commit(source, w, lanes, everything):
             to = int(source[ORIGIN + lane])
             if source[F + lane] > w[BEST + to]:
                 w[BEST + to] = source[F + lane]
+                w[BEST1 + to] = source[X1 + lane]
+                w[BEST2 + to] = source[X2 + lane]
                 g1, g2 = source[G1 + lane], source[G2 + lane]
                 along = g1 * source[X1 + lane] + g2 * source[X2 + lane]
                 w[GAP + to] = max(source[REACH + lane] * math.sqrt(g1 * g1 + g2 * g2) - along, 0.0)
@@ -213,27 +236,28 @@ def compact(source, w, lanes):
 
 
 @jit
-def push(start, wide, v, wo, wl, w, w2, lanes):
-    """Into ``w2``: the lanes to climb again, from the outcome of rank ``start`` in value pushed as far as the ellipsoid
-    goes.  None where the ellipsoid is narrow or the best value is reached already.  Returns how many."""
+def next_starts(start, wide, wl, w, w2, lanes):
+    """Into ``w2``: the lanes to climb again, from the best point on chords of the disc.  None where the ellipsoid is
+    narrow, the best value is reached already or the last search brought nothing.  Returns how many."""
+    z, y, v = np.zeros(3), np.zeros((3, 2)), np.zeros(3)
+    at, point = np.empty(2), np.empty(2)
     count = 0
     for lane in range(lanes):
-        one, two = w[W1 + lane], w[W2 + lane]
-        peak = max(0.0, max(one, two))
-        narrow = wl[HALF + lane] <= wide and w[FLAT + lane] == 0.0
-        if narrow or peak - w[BEST + lane] <= w[SLACK + lane]:
+        peak = max(0.0, max(w[W1 + lane], w[W2 + lane]))
+        narrow = (wl[HALF + lane] <= wide and w[FLAT + lane] == 0.0) or w[REACH + lane] == 0.0
+        idle = w[BEST + lane] <= w[BEFORE + lane] + w[SLACK + lane]
+        if narrow or idle or peak - w[BEST + lane] <= w[SLACK + lane]:
             continue
-        # ranks by decreasing value, ties by index
-        rank1 = (1 if one <= 0.0 else 0) + (1 if two > one else 0)
-        rank2 = (1 if two <= 0.0 else 0) + (1 if one >= two else 0)
-        pick1, pick2 = 1.0 if rank1 == start else 0.0, 1.0 if rank2 == start else 0.0
-        away1, away2 = pick1 - wo[1, P + lane], pick2 - wo[2, P + lane]
-        x1, x2 = w[C11 + lane] * away1 + w[C21 + lane] * away2, w[C22 + lane] * away2
-        scale = w[REACH + lane] / max(math.sqrt(x1 * x1 + x2 * x2), 1e-300)
+        w[BEFORE + lane] = w[BEST + lane]
+        z[1], z[2], v[1], v[2] = w[L1 + lane], w[L2 + lane], w[W1 + lane], w[W2 + lane]
+        y[1, 0], y[2, 0], y[2, 1] = w[C11 + lane], w[C21 + lane], w[C22 + lane]
+        at[0], at[1] = w[BEST1 + lane], w[BEST2 + lane]
+        if not best_on_chords(z, y, v, 3, 2, w[REACH + lane], at, start == 0, point):
+            continue
         for name in range(CARRIED):
             w2[name * LANES + count] = w[name * LANES + lane]
-        w2[T1 + count] = scale * x1
-        w2[T2 + count] = scale * x2
+        w2[T1 + count] = point[0]
+        w2[T2 + count] = point[1]
         w2[ORIGIN + count] = lane
         count += 1
     begin(w2, count)

@@ -110,6 +110,11 @@ def orthogonalise(feat, at, n, m, q):
         for i in range(n):
             q[rank, i], q[pick, i] = q[pick, i], q[rank, i]
             norm += q[rank, i] * q[rank, i]
+        if norm < 1e-200:  # squares of numbers so small are lost
+            norm = 0.0
+            for i in range(n):
+                q[rank, i] *= 2.0**600
+                norm += q[rank, i] * q[rank, i]
         norm = 1.0 / math.sqrt(norm)
         for i in range(n):
             q[rank, i] *= norm
