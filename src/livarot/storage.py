@@ -17,23 +17,28 @@ digest guards against accidents; it is not a signature.
 
 Writing goes to a temporary file in the same folder, is forced to disk, and is then renamed over the target: a
 process killed at any point leaves the old file or the new one, and at worst a ``.livarot-*.tmp`` beside it.
+
+Reading is bounded: `open_regular` waits for no pipe or device, a file is not read before its size is known, and text is
+not parsed before the depth of its brackets is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import reprlib
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +49,18 @@ from safetensors.numpy import save as _encode
 from livarot.errors import bad
 
 __all__ = [
+    "MAX_DEPTH",
     "MAX_FILE_BYTES",
     "MAX_HEAD_BYTES",
     "SCHEMA",
+    "check_depth",
     "load_tensors",
+    "open_regular",
+    "parse_json",
+    "read_regular",
+    "replacing",
     "save_tensors",
+    "spreadsheet_safe",
     "write_atomic",
     "write_together",
 ]
@@ -57,6 +69,8 @@ SCHEMA = 1
 MAX_FILE_BYTES = 4 * 2**30
 MAX_HEAD_BYTES = 10**6
 MAX_TOGETHER = 128  # files open at once
+MAX_DEPTH = 64  # of brackets, and parts of a dotted key
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -64,7 +78,14 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 _ENTRY = "livarot"
 _FIELDS = {"digest", "header", "kind", "schema", "version"}
 _STORED = {"float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL"}
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_BINARY, _NO_LINK, _NO_WAIT = (getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+# the strings and comments of JSON and TOML, which both end at the latest where the text does: one pass, no way back
+_QUOTED = re.compile(
+    r'''"""(?:[^"\\]++|\\.?|"(?!""))*+(?:"{3,5}|\Z)|"(?:[^"\\\n]++|\\.?)*+"?'''
+    r"""|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)|'[^'\n]*+'?|#[^\n]*+""",
+    re.DOTALL,
+)
 
 
 def write_atomic(path: PathLike, data: bytes) -> None:
@@ -124,6 +145,27 @@ def _write_batch(contents: Mapping[str, bytes]) -> None:
         raise bad("path", problem, cure=cure) from error
 
 
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Iterator[BinaryIO]:
+    """A new file to write to, which replaces `path` when all of it is on disk; removed if an exception ends it."""
+    target = _as_path(path)
+    temporary = target.with_name(f".livarot-{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, _CREATE, 0o666)
+    try:
+        try:
+            with open(descriptor, "wb", closefd=False) as file:  # who writes may close it
+                yield file
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(os.path.dirname(target) or os.curdir)
+
+
 def _write_all(descriptor: int, data: bytes) -> None:
     """All of it: one call may take a part only."""
     rest = memoryview(data)
@@ -180,6 +222,18 @@ def load_tensors(path: PathLike, *, kind: str) -> tuple[dict[str, NDArray[Any]],
     return arrays, fields["header"]
 
 
+def spreadsheet_safe(cell: Any) -> Any:
+    """Text that a spreadsheet would run, with an apostrophe in front; numbers as they are.
+
+    >>> spreadsheet_safe("=1+1"), spreadsheet_safe(-3), spreadsheet_safe("worn"), spreadsheet_safe(("-", 1))
+    ("'=1+1", -3, 'worn', "('-', 1)")
+    """
+    if isinstance(cell, bool | int | float | np.number):
+        return cell
+    text = str(cell)
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
 def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[str, JSON]) -> str:
     """The text of the metadata entry."""
     if not isinstance(kind, str) or not kind:
@@ -192,6 +246,7 @@ def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[
             "version": _version(),
         }
         text = _canonical_json(fields)
+        check_depth(text)
         if json.loads(text) != fields:
             raise TypeError("a key is not text, or a sequence is not a list")
         return _canonical_json({"digest": _digest(text, arrays), **fields})
@@ -259,12 +314,62 @@ def _as_path(path: PathLike) -> Path:
     raise bad("path", f"{str(path)!r} contains a null character")
 
 
-def _read(path: Path, name: str) -> bytes:
-    """The bytes of a regular file of acceptable size; a pipe or a device is refused, not waited for."""
+def open_regular(path: PathLike, *, follow: bool = False, flags: int = os.O_RDONLY) -> int:
+    """The descriptor of a regular file; a pipe, a device and, unless ``follow``, a link are refused, not waited for."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise bad("path", f"{name} is not a file")
-        with open(path, "rb") as file:
+        descriptor = os.open(path, flags | _BINARY | _NO_WAIT | (0 if follow else _NO_LINK), 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise bad("path", f"{str(path)!r} is a link", cure="put the file itself there") from error
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a socket, a folder
+            raise bad("path", f"{str(path)!r} is not a file") from error
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise bad("path", f"{str(path)!r} is not a file")
+
+
+def read_regular(path: PathLike, limit: int) -> tuple[bytes, os.stat_result]:
+    """All of a regular file that is not a link, and what it was when it was read; refused if larger than ``limit``."""
+    with open(open_regular(path), "rb") as file:
+        found = os.fstat(file.fileno())
+        if found.st_size > limit:
+            raise bad("path", f"{str(path)!r} has {found.st_size} bytes, the limit is {limit}")
+        return file.read(limit), found
+
+
+def check_depth(text: str) -> None:
+    """Refuse JSON or TOML with more than `MAX_DEPTH` open brackets, or parts of a key: parsers need a stack for the
+    former and quadratic time for the latter.
+
+    >>> check_depth("[" * 100)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: text: brackets or dotted keys are nested more than 64 deep
+    """
+    if max(text.count("[") + text.count("{"), text.count(".")) <= MAX_DEPTH:
+        return
+    outside = _QUOTED.sub("", text)
+    steps = np.zeros(256, dtype=np.int8)
+    steps[list(b"[{")], steps[list(b"]}")] = 1, -1
+    signs = np.frombuffer(outside.encode(errors="replace"), dtype=np.uint8)
+    depth = np.cumsum(steps[signs], dtype=np.int32).max(initial=0)
+    if depth > MAX_DEPTH or max(part.count(".") for part in re.split(r"[\n=,\[\]{}]", outside)) > MAX_DEPTH:
+        raise bad("text", f"brackets or dotted keys are nested more than {MAX_DEPTH} deep")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON of bounded depth; whatever is wrong with it is a ``ValueError``."""
+    decoded = text if isinstance(text, str) else text.decode()
+    check_depth(decoded)
+    return json.loads(decoded, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
+
+
+def _read(path: Path, name: str) -> bytes:
+    """The bytes of a regular file of acceptable size; a user may name it by a link."""
+    try:
+        with open(open_regular(path, follow=True), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_FILE_BYTES:
                 raise bad("path", f"{name} has {size} bytes, the limit is {MAX_FILE_BYTES}")
@@ -298,8 +403,8 @@ def _head(data: bytes, name: str) -> dict[str, Any]:
 
 def _parse(text: str, name: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         _damaged(name, f"its head is not JSON ({error})", error)
 
 
