@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import names_in, own_folder
 from livarot.experiments.keys import Cell, digest
 from livarot.experiments.loop import Replicas
 from livarot.experiments.records import provenance
-from livarot.storage import JSON, load_tensors, save_tensors
+from livarot.storage import JSON, load_tensors, open_regular, save_tensors
 
 logger = logging.getLogger(__name__)
 KIND = "checkpoint"
@@ -46,17 +47,14 @@ def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool
         logger.warning("the state of %s cannot be stored: its runs start again after a crash", cell.agent)
         return False
     header: dict[str, JSON] = {"cell": cell.key, "episode": done, "source": f"{provenance()['source']} {source}"}
-    save_tensors(path_of(folder, cell, replicas.seeds), tensors, kind=KIND, header=header)
+    save_tensors(path_of(own_folder(folder), cell, replicas.seeds), tensors, kind=KIND, header=header)
     return True
 
 
 def _of_cell(folder: Path, cell: Cell) -> list[Path]:
     """The checkpoints of a cell; asked for by every task, and `Path.glob` takes ten times as long."""
-    with contextlib.suppress(FileNotFoundError):
-        beginning = f"{cell.key[:32]}-"
-        names = [name for name in os.listdir(folder) if name.startswith(beginning) and name.endswith(SUFFIX)]
-        return [folder / name for name in sorted(names)]
-    return []
+    beginning = f"{cell.key[:32]}-"
+    return [folder / name for name in names_in(folder) if name.startswith(beginning) and name.endswith(SUFFIX)]
 
 
 def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> int:
@@ -67,10 +65,13 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
     found: tuple[int, dict[str, NDArray[Any]]] | None = None
     for path in _of_cell(folder, cell):
         try:
+            os.close(open_regular(path))  # a link is not followed
             tensors, header = load_tensors(path, kind=KIND)
-        except LivarotError as error:
-            logger.warning("%s: starting again", error)
-            path.unlink(missing_ok=True)
+            _check(tensors, header, replicas)
+        except (LivarotError, OSError) as error:
+            logger.warning("%r is not used (%s): starting again", path.name, error)
+            with contextlib.suppress(OSError):
+                path.unlink()
             continue
         if header["cell"] != cell.key or header["source"] != f"{provenance()['source']} {source}":
             continue
@@ -90,6 +91,23 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
     replicas.bits[:done] = tensors["bits"][:, chosen]
     replicas.episode = done
     return done
+
+
+def _check(tensors: dict[str, NDArray[Any]], header: dict[str, Any], replicas: Replicas) -> None:
+    """Refuse a file with a right digest that cannot be a checkpoint of such replicas."""
+    wanted = {f"state.{name}" for name in flat(replicas.state)} | {f"column.{name}" for name in replicas.columns}
+    done = header.get("episode")
+    if not header.keys() >= {"cell", "episode", "source"} or tensors.keys() != wanted | {"bits", "seeds"}:
+        raise bad("checkpoint", "its parts are not those of such runs")
+    if type(done) is not int or not 0 <= done <= replicas.n_episodes or tensors["seeds"].ndim != 1:
+        raise bad("checkpoint", "it does not say how far which runs are")
+    shape = done, len(tensors["seeds"]), replicas.bits.shape[2]
+    if tensors["bits"].shape != shape or any(tensors[f"column.{name}"].shape != shape[:2] for name in replicas.columns):
+        raise bad("checkpoint", "its columns have another length than it says")
+    for name, part in flat(replicas.state).items():
+        found = tensors[f"state.{name}"]
+        if part.ndim and (found.dtype, found.ndim) != (part.dtype, part.ndim):
+            raise bad("checkpoint", f"the state's {name!r} is another kind of array")
 
 
 def select(array: NDArray[Any], replicas: int, chosen: NDArray[Any]) -> NDArray[Any]:

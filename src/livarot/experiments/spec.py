@@ -16,7 +16,6 @@ refused, with the known ones and the one it resembles, if any.
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 import math
 import reprlib
@@ -43,10 +42,13 @@ from livarot.experiments.keys import (
 )
 from livarot.experiments.records import MAX_BYTES
 from livarot.experiments.result import COLUMNS
+from livarot.storage import check_depth, parse_json, read_regular
 
 logger = logging.getLogger(__name__)
 MAX_FILE_BYTES = 1 << 20
+MAX_STORED_BYTES = 1 << 25  # a million seeds, written out
 MAX_RUNS = 1_000_000
+MAX_CELLS = 100_000
 MAX_SEED = (1 << 63) - 1
 
 MAX_EPISODES = MAX_BYTES // (8 * len(COLUMNS) + 8)  # what a file can hold: the columns, a number and a word of bits
@@ -134,6 +136,7 @@ class Experiment(_Strict):
     @classmethod
     def from_toml(cls, text: str) -> Experiment:
         try:
+            check_depth(text)
             found = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
             raise bad("spec", f"not TOML: {str(error)[:200] or type(error).__name__}") from error
@@ -172,6 +175,9 @@ class Experiment(_Strict):
         size = len(worlds) * len(learners) * len(episodes) * len(self.seed_list())
         if size > MAX_RUNS:
             raise bad("spec", f"{size} runs", cure=f"split it: an experiment has at most {MAX_RUNS}")
+        if size > MAX_CELLS * len(self.seed_list()):
+            problem = f"{size // len(self.seed_list())} combinations of environment, agent and episodes"
+            raise bad("spec", problem, cure=f"split it: an experiment has at most {MAX_CELLS}")
         given = [[_filled("environment", *world, count) for count in episodes] for world in worlds]
         wished = [[_filled("agent", *learner, count) for count in episodes] for learner in learners]
         found: dict[str, Combination] = {}
@@ -216,28 +222,28 @@ def _variants(value: Any, count: list[int]) -> Iterator[Any]:
         for inner in value:
             yield from _variants(inner, count)
     elif isinstance(value, dict):
-        names = list(value)
-        size = math.prod(len(inner) if isinstance(inner, list) else 1 for inner in value.values())
-        if size > MAX_RUNS:
-            raise bad("settings", f"{size} combinations", cure=f"an experiment has at most {MAX_RUNS} runs")
-        for chosen in product(*(list(_variants(value[name], count)) for name in names)):
-            yield dict(zip(names, chosen, strict=True))
+        choices = [list(_variants(inner, count)) for inner in value.values()]
+        size = math.prod(map(len, choices))
+        if size > MAX_CELLS:
+            raise bad("settings", f"{size} combinations", cure=f"split them: an experiment has at most {MAX_CELLS}")
+        for chosen in product(*choices):
+            yield dict(zip(value, chosen, strict=True))
     else:
         count[0] += 1
-        if count[0] > MAX_RUNS:
-            raise bad("settings", f"more than {MAX_RUNS} values")
+        if count[0] > MAX_CELLS:
+            raise bad("settings", f"more than {MAX_CELLS} values", cure="split the experiment")
         yield value
 
 
 def read_stored(path: Path) -> Experiment | None:
     """The experiment in a file of a store, whose name is its key; None, with a warning, if it is not that."""
     try:
-        experiment = Experiment(**json.loads(path.read_text()))
+        experiment = Experiment(**parse_json(read_regular(path, MAX_STORED_BYTES)[0]))
         if experiment.key == path.stem:
             return experiment
         raise bad("store", "its content is not that of its name")
     except (OSError, ValueError, TypeError) as error:
-        logger.warning("%s is not used: %s", path.name, error)
+        logger.warning("%r is not used: %s", path.name, error)
         return None
 
 
