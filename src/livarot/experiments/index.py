@@ -45,7 +45,12 @@ class Index:
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._connection.execute("PRAGMA trusted_schema=OFF")
         _patiently(self._connection, "PRAGMA journal_mode=WAL")
+        strange = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+        if self._connection.execute(strange).fetchone()[0]:
+            self._connection.close()
+            raise sqlite3.DatabaseError("it has views or triggers")  # which may compute anything, for ever
         self._connection.execute("PRAGMA synchronous=NORMAL")
         # SQL is made of constant names only; values go in as parameters
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")

@@ -35,6 +35,7 @@ from livarot.experiments.keys import (
     Cell,
     Run,
     agent_content,
+    canonical,
     components,
     digest,
     environment_content,
@@ -183,8 +184,8 @@ class Experiment(_Strict):
         found: dict[str, Combination] = {}
         for w, a, t in product(range(len(worlds)), range(len(learners)), range(len(episodes))):
             world, learner = worlds[w][1], learners[a][1]
-            (here, settings), (this, fields) = given[w][t], wished[a][t]
-            cell = Cell(world.name, settings, learner.name, fields, episodes[t])
+            (here, settings, told), (this, fields, said) = given[w][t], wished[a][t]
+            cell = Cell(world.name, settings, learner.name, fields, episodes[t]).with_texts(said, told)
             found.setdefault(cell.key, Combination(cell, world, here, learner, this))
         return list(found.values())
 
@@ -195,13 +196,19 @@ class Experiment(_Strict):
 
 def _filled(
     kind: str, place: int, spec: EnvironmentSpec | AgentSpec, chosen: Settings, episodes: int
-) -> tuple[Settings, dict[str, Any]]:
-    """What was chosen from a grid, and with it all settings; what is refused is named by its place in the file."""
+) -> tuple[Settings, dict[str, Any], str]:
+    """What was chosen from a grid, with it all settings, and the text of these in a cell's content.
+
+    What is refused is named by its place in the file.
+    """
     try:
         given = {name: resolved(value, episodes) for name, value in chosen.items()}
-        if isinstance(spec, AgentSpec):
-            return given, agent_content(spec.name, given, episodes, spec.preset)
-        return given, environment_content(spec.name, given)
+        settings = (
+            agent_content(spec.name, given, episodes, spec.preset)
+            if isinstance(spec, AgentSpec)
+            else environment_content(spec.name, given)
+        )
+        return given, settings, canonical({"name": spec.name, "settings": settings})
     except LivarotError as error:
         raise bad("spec", f"{kind} {place + 1}: {error}") from error
 

@@ -7,7 +7,7 @@ the settings that were written, in the order in which they were written.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from livarot.errors import LivarotError
@@ -37,12 +37,14 @@ def cell_names(experiments: Iterable[Experiment]) -> dict[str, str]:
     return found
 
 
-def names_of(combinations: Iterable[Combination]) -> dict[str, str]:
+def names_of(combinations: Sequence[Combination]) -> dict[str, str]:
     """The same for the cells of one experiment."""
-    return {
-        one.cell.key: f"{_written(one.world, one.given)} {_written(one.learner, one.wished)} T={one.cell.episodes}"
-        for one in combinations
-    }
+    told: dict[int, str] = {}  # by the place of the settings in memory: a grid has few of them and many cells
+    for one in combinations:
+        for spec, chosen in ((one.world, one.given), (one.learner, one.wished)):
+            if id(chosen) not in told:
+                told[id(chosen)] = _written(spec, chosen)
+    return {one.cell.key: f"{told[id(one.given)]} {told[id(one.wished)]} T={one.cell.episodes}" for one in combinations}
 
 
 def cell_name(cell: Cell) -> str:
@@ -91,7 +93,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def printable(text: str) -> str:
     """Text without what would steer a terminal."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def escaped(text: str) -> str:
