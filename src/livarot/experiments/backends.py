@@ -103,11 +103,11 @@ class Loky(Engine):
         yield from _outcomes(parallel, tasks, ignoring=_ignoring_interrupts)
 
     def abandon(self) -> None:
-        """Only processes that this one started and has not waited for: no other can have their numbers."""
+        """Only processes that this one started and has not waited for: nobody else can have their numbers."""
         for child in multiprocessing.active_children():
-            if isinstance(child, LokyProcess):
+            if isinstance(child, LokyProcess) and child.pid is not None:
                 with contextlib.suppress(OSError):
-                    child.kill()
+                    os.kill(child.pid, signal.SIGKILL)  # its own method kill is not implemented
 
     def close(self) -> None:
         """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""
