@@ -336,7 +336,7 @@ def read_regular(path: PathLike, limit: int) -> tuple[bytes, os.stat_result]:
         found = os.fstat(file.fileno())
         if found.st_size > limit:
             raise bad("path", f"{str(path)!r} has {found.st_size} bytes, the limit is {limit}")
-        return file.read(limit), found
+        return file.read(found.st_size), found
 
 
 def check_depth(text: str) -> None:

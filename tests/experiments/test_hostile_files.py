@@ -195,7 +195,10 @@ def test_a_forged_checkpoint_costs_the_episodes_and_nothing_else(filled, tmp_pat
         tensors, header = load_tensors(path, kind="checkpoint")
         change(tensors, header)
         save_tensors(path, tensors, kind="checkpoint", header=header)
-    assert sweep(chosen, tmp_path, backend="sequential").complete
+    for path in (tmp_path / "runs").iterdir():
+        path.unlink()
+    report = sweep(chosen, tmp_path, backend="sequential")
+    assert (report.done, report.failed) == (10, {})
     whole = {path.name: path.read_bytes() for path in (filled / "runs").iterdir()}
     made = {path.name: path.read_bytes() for path in (tmp_path / "runs").iterdir()}
     assert len(made) == 10

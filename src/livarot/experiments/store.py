@@ -56,7 +56,7 @@ from livarot.experiments.records import (
     summaries_of,
 )
 from livarot.experiments.result import COLUMNS, RunResult
-from livarot.storage import open_regular, parse_json, read_regular, write_atomic, write_together
+from livarot.storage import parse_json, read_regular, write_atomic, write_together
 from livarot.theory.facts import facts_of
 
 if TYPE_CHECKING:
@@ -429,7 +429,6 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 def _sha256(path: Path) -> str | None:
     try:
-        with open(open_regular(path), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.sha256(read_file(path)[0]).hexdigest()
     except (OSError, LivarotError):
         return None
