@@ -50,7 +50,7 @@ class Index:
         strange = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
         if self._connection.execute(strange).fetchone()[0]:
             self._connection.close()
-            raise sqlite3.DatabaseError("it has views or triggers")  # which may compute anything, for ever
+            raise sqlite3.DatabaseError("it has views or triggers")  # they may compute anything, for ever
         self._connection.execute("PRAGMA synchronous=NORMAL")
         # SQL is made of constant names only; values go in as parameters
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")
