@@ -11,6 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
 LAYERS = [
     {"errors", "gymnasium_ids"},
+    {"bounded"},
     {"registry", "layout"},
     {"storage"},
     {"core"},

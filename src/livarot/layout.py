@@ -15,16 +15,16 @@ livarot.layout.Misfit: tensor 'node' has 3 at index 3, allowed are 0..2
 
 from __future__ import annotations
 
-import json
 import math
 import reprlib
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.bounded import parse_json
 from livarot.errors import bad
 
 LARGEST = sys.float_info.max
@@ -153,25 +153,6 @@ def to_numbers(words: Any) -> NDArray[np.int32]:
 def from_numbers(numbers: NDArray[Any]) -> Any:
     """What :func:`to_numbers` was given."""
     return parse_json(bytes(numbers.astype(np.uint8)).decode())
-
-
-def parse_json(text: str) -> Any:
-    """JSON that says nothing twice and has no NaN; anything else, however deep, is a ValueError."""
-    try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repetition)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return result
 
 
 def plain_label(label: Any) -> Any:

@@ -17,6 +17,9 @@ digest guards against accidents; it is not a signature.
 
 Writing goes to a temporary file in the same folder, is forced to disk, and is then renamed over the target: a
 process killed at any point leaves the old file or the new one, and at worst a ``.livarot-*.tmp`` beside it.
+
+Reading is bounded: `open_regular` waits for no pipe or device, a file is not read before its size is known, and text is
+not parsed before the depth of its brackets is.
 """
 
 from __future__ import annotations
@@ -28,7 +31,6 @@ import json
 import os
 import reprlib
 import secrets
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -41,17 +43,25 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _decode
 from safetensors.numpy import save as _encode
 
+from livarot.bounded import MAX_DEPTH, PathLike, check_depth, open_regular, parse_json, read_regular
 from livarot.errors import LivarotError, bad
-from livarot.layout import Layout, Misfit, parse_json
+from livarot.layout import Layout, Misfit
 
 __all__ = [
+    "MAX_DEPTH",
     "MAX_FILE_BYTES",
     "MAX_HEAD_BYTES",
     "SCHEMA",
+    "check_depth",
     "content_digest",
     "load_tensors",
+    "open_regular",
+    "parse_json",
+    "read_regular",
     "reading",
+    "replacing",
     "save_tensors",
+    "spreadsheet_safe",
     "write_atomic",
     "write_together",
 ]
@@ -60,9 +70,9 @@ SCHEMA = 1
 MAX_FILE_BYTES = 4 * 2**30
 MAX_HEAD_BYTES = 10**6
 MAX_TOGETHER = 128  # files open at once
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-PathLike: TypeAlias = "str | os.PathLike[str]"
 
 _ENTRY = "livarot"
 _FIELDS = {"digest", "header", "kind", "schema", "version"}
@@ -125,6 +135,27 @@ def _write_batch(contents: Mapping[str, bytes]) -> None:
         problem = f"cannot write {len(contents.get(target, b''))} bytes to {target!r}: {error.strerror or error}"
         cure = None if os.path.isdir(os.path.dirname(target) or os.curdir) else "create its folder first"
         raise bad("path", problem, cure=cure) from error
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Iterator[BinaryIO]:
+    """A new file to write to, which replaces `path` when all of it is on disk; removed if an exception ends it."""
+    target = _as_path(path)
+    temporary = target.with_name(f".livarot-{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, _CREATE, 0o666)
+    try:
+        try:
+            with open(descriptor, "wb", closefd=False) as file:  # who writes may close it
+                yield file
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(os.path.dirname(target) or os.curdir)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -212,6 +243,18 @@ def content_digest(header: Mapping[str, JSON], tensors: Mapping[str, NDArray[Any
     return _digest(_canonical_json(header), tensors)
 
 
+def spreadsheet_safe(cell: Any) -> Any:
+    """Text that a spreadsheet would run, with an apostrophe in front; numbers as they are.
+
+    >>> spreadsheet_safe("=1+1"), spreadsheet_safe(-3), spreadsheet_safe("worn"), spreadsheet_safe(("-", 1))
+    ("'=1+1", -3, 'worn', "('-', 1)")
+    """
+    if isinstance(cell, bool | int | float | np.number):
+        return cell
+    text = str(cell)
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
 def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[str, JSON]) -> str:
     """The text of the metadata entry."""
     if not isinstance(kind, str) or not kind:
@@ -224,6 +267,7 @@ def _description(arrays: Mapping[str, NDArray[Any]], kind: str, header: Mapping[
             "version": _version(),
         }
         text = _canonical_json(fields)
+        check_depth(text)
         if json.loads(text) != fields:
             raise TypeError("a key is not text, or a sequence is not a list")
         return _canonical_json({"digest": _digest(text, arrays), **fields})
@@ -293,11 +337,9 @@ def _as_path(path: PathLike) -> Path:
 
 @contextlib.contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
-    """A regular file of acceptable size, and that size; a pipe or a device is refused, not waited for."""
+    """A regular file of acceptable size, and that size; a user may name it by a link."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise bad("path", f"{name} is not a file")
-        with open(path, "rb") as file:
+        with open(open_regular(path, follow=True), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_FILE_BYTES:
                 raise bad("path", f"{name} has {size} bytes, the limit is {MAX_FILE_BYTES}")

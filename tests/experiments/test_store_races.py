@@ -8,7 +8,7 @@ import time
 import pytest
 
 from livarot import LivarotError
-from livarot.experiments import housekeeping, records
+from livarot.experiments import housekeeping, records, worker
 from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import canonical, digest
 from livarot.experiments.records import Damaged, decode, encode
@@ -180,6 +180,6 @@ def test_notes_of_tasks_whose_driver_leaves_are_none(tmp_path, monkeypatch):
     for name, text in (("1.json", "{"), ("2.json", "[]"), ("3.json", "{}"), ("stop", "")):
         (folder / name).write_text(text)
     assert [note["episodes"] for note in notes_of(folder)] == [5]
-    read = type(folder).read_text
-    monkeypatch.setattr(type(folder), "read_text", lambda path: (path.unlink(), read(path)))
+    read = worker.read_regular
+    monkeypatch.setattr(worker, "read_regular", lambda path, limit: (path.unlink(), read(path, limit))[1])
     assert notes_of(folder) == []

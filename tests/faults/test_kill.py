@@ -1,9 +1,12 @@
 """SIGKILL at any moment: the files are those of an undisturbed sweep, nothing finished is lost, little is repeated."""
 
 import contextlib
+import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -114,8 +117,6 @@ def test_workers_end_with_their_driver(spec, tmp_path):
 @pytest.mark.parametrize("how", [pytest.param("kill", marks=pytest.mark.slow), "segfault"])
 def test_a_poison_run_is_failed_after_three_attempts(tmp_path, how):
     """The others are all there; the failure is noted, with what the worker could still say."""
-    import json
-
     spec, store = tmp_path / "poison.toml", tmp_path / "store"
     spec.write_text(poison(how))
     code, out = finish(start(spec, store, "--workers", "2"))
@@ -134,8 +135,6 @@ def test_a_poison_run_is_failed_after_three_attempts(tmp_path, how):
 
 
 def test_an_exception_is_noted_with_its_traceback(tmp_path):
-    import json
-
     spec, store = tmp_path / "poison.toml", tmp_path / "store"
     spec.write_text(poison("raise"))
     code, out = finish(start(spec, store, "--backend", "sequential"))
@@ -163,6 +162,35 @@ def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
     assert "Traceback" not in out
     if number == signal.SIGINT:  # SIGTERM to the group ends the workers at once
         assert list((store / "checkpoints").glob("*.safetensors"))  # the work so far is kept
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_forced_stop_ends_its_own_workers_and_nobody_else(spec, tmp_path, signals):
+    """Workers that do not listen are ended, also when nothing says who they are; whom a file names is not."""
+    store = tmp_path / "store"
+    spec.write_text(SLOW.replace("delay = 0.003", "delay = 60.0"))
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    process = start(spec, store, "--workers", "2", "--group", "4")
+    try:
+        assert wait_for(lambda: len(list((store / "running").glob("*/[0-9]*.json"))) >= 2)
+        workers = children(process.pid)
+        (place,) = (store / "running").iterdir()
+        for note in place.glob("[0-9]*.json"):
+            note.unlink()
+        (place / "999.json").write_text(json.dumps({"episodes": 0, "pid": bystander.pid, "runs": 1}))
+        begin = time.monotonic()
+        for _ in range(signals):
+            os.kill(process.pid, signal.SIGINT)
+            time.sleep(0.2)
+        code, out = finish(process, 20)
+        assert time.monotonic() - begin < 5.0
+        assert code == 128 + signal.SIGINT, out
+        assert wait_for(lambda: not any(map(alive, workers)), 5.0)
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+        kill_group(process)
 
 
 @pytest.mark.slow

@@ -305,42 +305,27 @@ def status(
     with one_line_errors():
         from livarot.experiments import housekeeping
         from livarot.experiments.store import Store
-        from livarot.experiments.telling import cell_name, cell_names, counted
+        from livarot.experiments.telling import cell_name, counted, escaped
 
         import_modules(imports)
         with Store(store) as opened:
             found = housekeeping.status(opened, verify=verify)
             notes = opened.failures() if failures else {}
-            experiments = opened.specs()
-        names = cell_names(experiments)
-        place = {key: number for number, key in enumerate(names)}
-        for line in sorted(found.cells, key=lambda line: place.get(line.cell.key, len(place))):
+        for line in found.cells:
             more = f", {line.failed} failed" if line.failed else ""
-            name = names.get(line.cell.key) or cell_name(line.cell)
+            name = found.names.get(line.cell.key) or cell_name(line.cell)
             typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
         runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
         typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
-        unknown = [problem for problem in map(unknown_part, experiments) if problem]
-        for problem in unknown:
+        for problem in found.unknown:
             typer.echo(f"not counted: {problem}; name the module that registers it: --import MODULE", err=True)
         if found.drivers:
             under_way = counted(found.episodes_under_way, "episode")
             typer.echo(f"{counted(found.drivers, 'sweep')} at work, {under_way} under way")
         for key, note in notes.items():
-            typer.echo(f"\n{key}, {counted(note['attempts'], 'attempt')}\n{note['traceback']}")
-        if check and (found.done < found.planned or found.failed or found.damaged or unknown):
+            typer.echo(f"\n{key}, {counted(note['attempts'], 'attempt')}\n{escaped(note['traceback'])}")
+        if check and (found.done < found.planned or found.failed or found.damaged or found.unknown):
             raise typer.Exit(FAILED)
-
-
-def unknown_part(experiment: Any) -> str:
-    """What an experiment names that is not registered here; nothing if all of it is."""
-    from livarot.errors import LivarotError
-
-    try:
-        experiment.cells()
-    except LivarotError as error:
-        return f"experiment {experiment.name[:60]!r} ({str(error)[:200]})"
-    return ""
 
 
 def export(

@@ -22,12 +22,11 @@ from livarot.data.intervals import as_probabilities
 from livarot.data.plans import observed_counts
 from livarot.data.to_mdp import labels_of
 from livarot.errors import bad, require_finite
+from livarot.storage import spreadsheet_safe as guarded
 from livarot.storage import write_atomic
 
 if TYPE_CHECKING:
     from livarot.data.model import MNLTransition
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
 
 
 @checked
@@ -84,15 +83,3 @@ def as_csv(table: pd.DataFrame) -> str:
     if "\r" in text:  # not quoted by itself: a reader would begin a new row there, behind the guard
         text = str(safe.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text
-
-
-def guarded(cell: Any) -> Any:
-    """Text that a spreadsheet would run, with an apostrophe in front; numbers as they are.
-
-    >>> guarded("=1+1"), guarded(-3), guarded("worn"), guarded(("-", 1))
-    ("'=1+1", -3, 'worn', "('-', 1)")
-    """
-    if isinstance(cell, bool | int | float | np.number):
-        return cell
-    text = str(cell)
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

@@ -8,6 +8,7 @@ not a crash of the driver.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
@@ -21,6 +22,7 @@ from typing import Any
 
 import joblib
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend.process import LokyProcess
 
 from livarot.errors import bad
 from livarot.experiments.tasks import Task
@@ -46,8 +48,8 @@ class Engine:
         """Outcomes in the order they come; ``alone``: one task at a time.  Raises `WorkersDied`."""
         raise NotImplementedError
 
-    def abandon(self, pids: list[int]) -> None:
-        """End the workers at once; ``pids`` are those that are at work, as they say."""
+    def abandon(self) -> None:
+        """End the workers at once."""
 
     def close(self) -> None:
         """Give back what the engine holds."""
@@ -109,10 +111,12 @@ class Loky(Engine):
         self._begun = True
         yield from _outcomes(parallel, tasks, ignoring=_ignoring_interrupts)
 
-    def abandon(self, pids: list[int]) -> None:
-        for pid in pids:  # joblib then ends the others
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+    def abandon(self) -> None:
+        """Only processes that this one started and has not waited for: nobody else can have their numbers."""
+        for child in multiprocessing.active_children():
+            if isinstance(child, LokyProcess) and child.pid is not None:
+                with contextlib.suppress(OSError):
+                    os.kill(child.pid, signal.SIGKILL)  # its own method kill is not implemented
 
     def close(self) -> None:
         """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""
@@ -154,7 +158,7 @@ class Dask(Engine):
             )
             yield from _outcomes(parallel, tasks)
 
-    def abandon(self, pids: list[int]) -> None:
+    def abandon(self) -> None:
         self.close()
 
     def close(self) -> None:
@@ -207,7 +211,7 @@ class Ray(Engine):
                 parallel = joblib.Parallel(n_jobs=max(2, self.workers), batch_size=1)
                 yield from _outcomes(parallel, some)
 
-    def abandon(self, pids: list[int]) -> None:
+    def abandon(self) -> None:
         self.close()
 
     def close(self) -> None:

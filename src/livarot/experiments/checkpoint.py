@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from livarot.agents.states import check_state, flat, layout_of, rebuilt
 from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import names_in, own_folder
 from livarot.experiments.keys import Cell, digest
 from livarot.experiments.loop import Replicas
 from livarot.experiments.records import provenance
 from livarot.layout import Entry, Layout, Tensor
-from livarot.storage import JSON, load_tensors, reading, save_tensors
+from livarot.storage import JSON, load_tensors, open_regular, reading, save_tensors
 
 logger = logging.getLogger(__name__)
 KIND = "checkpoint"
@@ -49,17 +50,14 @@ def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool
         logger.warning("the state of %s cannot be stored: its runs start again after a crash", cell.agent)
         return False
     header: dict[str, JSON] = {"cell": cell.key, "episode": done, "source": f"{provenance()['source']} {source}"}
-    save_tensors(path_of(folder, cell, replicas.seeds), tensors, kind=KIND, header=header)
+    save_tensors(path_of(own_folder(folder), cell, replicas.seeds), tensors, kind=KIND, header=header)
     return True
 
 
 def _of_cell(folder: Path, cell: Cell) -> list[Path]:
     """The checkpoints of a cell; asked for by every task, and `Path.glob` takes ten times as long."""
-    with contextlib.suppress(FileNotFoundError):
-        beginning = f"{cell.key[:32]}-"
-        names = [name for name in os.listdir(folder) if name.startswith(beginning) and name.endswith(SUFFIX)]
-        return [folder / name for name in sorted(names)]
-    return []
+    beginning = f"{cell.key[:32]}-"
+    return [folder / name for name in names_in(folder) if name.startswith(beginning) and name.endswith(SUFFIX)]
 
 
 def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> int:
@@ -79,6 +77,7 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
             return _layout(replicas)
 
         try:
+            os.close(open_regular(path))  # a link is not followed
             tensors, header = load_tensors(path, kind=KIND, layout=layout)
             if not set(replicas.seeds) <= set(tensors["seeds"].tolist()) or (found and header["episode"] <= found[0]):
                 continue
@@ -86,9 +85,10 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
                 found = header["episode"], tensors, _state(replicas, tensors)
         except _OfOthersError:
             continue
-        except LivarotError as error:
-            logger.warning("%s: starting again", error)
-            path.unlink(missing_ok=True)
+        except (LivarotError, OSError) as error:
+            logger.warning("%r is not used (%s): starting again", path.name, error)
+            with contextlib.suppress(OSError):
+                path.unlink()
     if found is None:
         return 0
     done, tensors, replicas.state = found

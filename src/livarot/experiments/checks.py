@@ -10,11 +10,11 @@ from typing import Any
 
 from livarot.core.problem import MNLMDP
 from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import FOLDERS, MARKER, OURS
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import MAX_BYTES
 from livarot.experiments.result import COLUMNS, WORD
 from livarot.experiments.spec import Experiment
-from livarot.experiments.store import FOLDERS, MARKER, OURS
 from livarot.experiments.telling import listed, unusual_settings
 
 logger = logging.getLogger(__name__)

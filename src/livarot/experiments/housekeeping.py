@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import names_in, own_folder
 from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import Cell, canonical
-from livarot.experiments.records import Damaged, Record
+from livarot.experiments.records import Damaged, Record, is_key, read_file
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.store import SUFFIX, Store
+from livarot.experiments.telling import names_of, printable
 from livarot.experiments.worker import notes_of
-from livarot.storage import write_atomic
+from livarot.storage import replacing, spreadsheet_safe, write_atomic
 
 logger = logging.getLogger(__name__)
 NEWCOMERS = 60 * 10**9  # nanoseconds
@@ -39,12 +41,16 @@ class CellStatus(NamedTuple):
 
 
 class Status(NamedTuple):
-    """The state of a store: its cells, the runs under way, damaged files, living drivers."""
+    """The state of a store: its cells in the order of its experiments, damaged files, living drivers, episodes of
+    runs under way, a line of words by the key of each cell that is planned, and experiments that cannot be counted.
+    """
 
     cells: list[CellStatus]
     damaged: int
     drivers: int
     episodes_under_way: int
+    names: dict[str, str]
+    unknown: list[str]
 
     @property
     def planned(self) -> int:
@@ -61,7 +67,13 @@ class Status(NamedTuple):
 
 def living_drivers(store: Store) -> list[str]:
     """Tokens of the drivers that are at work."""
-    return [path.stem for path in (store.path / "drivers").glob("*.lock") if lock_is_held(path)]
+    return [path.stem for path in _own_files(store, "drivers", ".lock") if lock_is_held(path)]
+
+
+def _own_files(store: Store, folder: str, ending: str = "") -> list[Path]:
+    """What is in a folder of the store, which is not a link to somebody else's, or (no folder) in the store itself."""
+    names = names_in(store.path / folder) if folder else os.listdir(store.path)  # the store may be named by a link
+    return [store.path / folder / name for name in names if name.endswith(ending)]
 
 
 def tidy(store: Store, lock: DriverLock) -> None:
@@ -71,10 +83,10 @@ def tidy(store: Store, lock: DriverLock) -> None:
     stays.
     """
     living = set(living_drivers(store))
-    for path in (store.path / "drivers").glob("*.lock"):
+    for path in _own_files(store, "drivers", ".lock"):
         if path.stem not in living and not lock_is_held(path):
             path.unlink(missing_ok=True)
-    for folder in (store.path / "running").iterdir():
+    for folder in _own_files(store, "running"):
         if folder.name not in living and not (store.path / "drivers" / f"{folder.name}.lock").exists():
             remove_folder(folder)
     if living <= {lock.token}:
@@ -90,13 +102,20 @@ def temporary_files(store: Store) -> list[Path]:
     """Files that were being written when their writer died, or are being written."""
     return [
         path
-        for name in ("runs", "failed", "checkpoints", "specs", ".")
-        for path in (store.path / name).glob(".livarot-*.tmp")
-    ] + list((store.path / "drivers").glob(".*.new"))
+        for folder, beginning, ending in (
+            *((name, ".livarot-", ".tmp") for name in ("runs", "failed", "checkpoints", "specs", "")),
+            ("drivers", ".", ".new"),
+        )
+        for path in _own_files(store, folder, ending)
+        if path.name.startswith(beginning)
+    ]
 
 
 def remove_folder(folder: Path) -> None:
+    """All of a folder; of a link, or of what is not a folder, itself only."""
     shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.unlink()
 
 
 def status(store: Store, *, verify: bool = False) -> Status:
@@ -107,11 +126,18 @@ def status(store: Store, *, verify: bool = False) -> Status:
     for row in store.index.runs():
         done[row["cell"]] = done.get(row["cell"], 0) + 1
     planned: dict[str, set[int]] = {}
+    names: dict[str, str] = {}
+    unknown: list[str] = []
     for experiment in store.specs():
-        with contextlib.suppress(LivarotError):  # an experiment of things that are not registered here
-            for cell in experiment.cells():
-                cells.setdefault(cell.key, cell)
-                planned.setdefault(cell.key, set()).update(experiment.seed_list())
+        try:
+            combinations, seeds = experiment.combinations(), experiment.seed_list()
+        except LivarotError as error:  # an experiment of things that are not registered here
+            unknown.append(f"experiment {experiment.name[:60]!r} ({printable(str(error)[:200])})")
+            continue
+        for one in combinations:
+            cells.setdefault(one.cell.key, one.cell)
+            planned.setdefault(one.cell.key, set()).update(seeds)
+        names |= names_of(combinations) | names
     failed: dict[str, int] = {}
     for note in store.failures().values():
         key = Cell.from_content(note["content"]).key
@@ -122,7 +148,9 @@ def status(store: Store, *, verify: bool = False) -> Status:
         CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
         for key, cell in cells.items()
     ]
-    return Status(lines, len(list((store.path / "corrupt").iterdir())), len(living), under_way)
+    place = {key: number for number, key in enumerate(names)}
+    lines.sort(key=lambda line: place.get(line.cell.key, len(place)))
+    return Status(lines, len(names_in(store.path / "corrupt")), len(living), under_way, names, unknown)
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:
@@ -146,7 +174,8 @@ def _copied(target: Store, source: Store) -> int:
                 raise bad("store", text, cure="they come from different versions or machines: keep one")
             continue
         source.read(key)
-        write_atomic(target.run_path(key), source.run_path(key).read_bytes())
+        own_folder(target.path / "runs")
+        write_atomic(target.run_path(key), read_file(source.run_path(key))[0])
         target.clear_failures([key])
         copied += 1
     for experiment in source.specs():
@@ -175,29 +204,26 @@ def export(store: Store, path: Path) -> Exported:
     expected = sum(cell.episodes * len(store.seeds(cell)) for cell in cells)
     if expected > MAX_EXPORT_ROWS:
         raise bad("store", f"{expected} rows", cure="read the files in runs/ with DuckDB or Polars instead")
+    text = spreadsheet_safe if ending == ".csv" else str
     rows = 0
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        with contextlib.ExitStack() as stack:
-            stack.callback(temporary.unlink, missing_ok=True)
+        with replacing(path) as file, pa.PythonFile(file, mode="w") as sink, contextlib.ExitStack() as stack:
             writer: Any = None
             for cell in cells:
-                table = _long_table(store, cell)
+                table = _long_table(store, cell, text)
                 if table is None:
                     continue
                 rows += table.num_rows
                 if writer is None:
                     made = (
-                        pa.csv.CSVWriter(temporary, table.schema)
+                        pa.csv.CSVWriter(sink, table.schema)
                         if ending == ".csv"
-                        else pq.ParquetWriter(temporary, table.schema, compression="zstd", write_page_checksum=True)
+                        else pq.ParquetWriter(sink, table.schema, compression="zstd", write_page_checksum=True)
                     )
                     writer = stack.enter_context(made)
                 writer.write_table(table)
             if writer is None:
                 raise bad("store", f"{str(store.path)!r} holds no run", cure="run an experiment first")
-            writer.close()
-            os.replace(temporary, path)
     except OSError as error:
         raise bad("out", f"cannot write {str(path)!r}: {error.strerror or error}") from error
     return Exported(rows, damaged_runs(store))
@@ -205,11 +231,12 @@ def export(store: Store, path: Path) -> Exported:
 
 def damaged_runs(store: Store) -> list[str]:
     """Keys of runs whose files were set aside and that have not been computed again."""
-    return sorted({path.name[:64] for path in (store.path / "corrupt").iterdir()} - store.stored().keys())
+    keys = {name[:64] for name in names_in(store.path / "corrupt")}
+    return sorted(key for key in keys - store.stored().keys() if is_key(key))
 
 
-def _long_table(store: Store, cell: Cell) -> pa.Table | None:
-    """The runs of a cell below each other, with what they are in front; damaged ones are left out."""
+def _long_table(store: Store, cell: Cell, text: Callable[[str], str]) -> pa.Table | None:
+    """The runs of a cell below each other, with what they are in front, as ``text``; damaged ones are left out."""
     tables = []
     for seed in store.seeds(cell):
         try:
@@ -217,10 +244,10 @@ def _long_table(store: Store, cell: Cell) -> pa.Table | None:
         except Damaged:
             continue
         fixed = {
-            "environment": cell.environment,
-            "environment_settings": canonical(cell.environment_settings),
-            "agent": cell.agent,
-            "agent_settings": canonical(cell.agent_settings),
+            "environment": text(cell.environment),
+            "environment_settings": text(canonical(cell.environment_settings)),
+            "agent": text(cell.agent),
+            "agent_settings": text(canonical(cell.agent_settings)),
             "episodes": cell.episodes,
             "seed": seed,
         }
@@ -258,25 +285,26 @@ def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> 
         if set(living_drivers(store)) - {lock.token}:
             raise bad("store", f"a sweep is running in {str(store.path)!r}", cure="wait for it or stop it")
         done = store.sync().done
-        paths = [*(store.path / "corrupt").iterdir(), *temporary_files(store), *_idle_checkpoints(store, done)]
+        paths = [*_own_files(store, "corrupt"), *temporary_files(store), *_idle_checkpoints(store, done)]
         if unplanned:
             wanted = {run.key for experiment in store.require_specs() for run in experiment.runs()}
             paths += [store.run_path(key) for key in sorted(done - wanted)]
-        size = 0
+        sizes = []
         for path in paths:
             with contextlib.suppress(OSError):
-                size += path.stat().st_size
+                size = path.lstat().st_size
                 if not dry_run:
                     path.unlink()
+                sizes.append(size)
         if not dry_run:
             tidy(store, lock)
             store.sync()
-    return Collected(len(paths), size)
+    return Collected(len(sizes), sum(sizes))
 
 
 def _idle_checkpoints(store: Store, done: set[str]) -> list[Path]:
     """Checkpoints of cells with nothing left to do; none if it cannot be known what there is to do."""
-    paths = list((store.path / "checkpoints").glob("*.safetensors"))
+    paths = _own_files(store, "checkpoints", ".safetensors")
     try:
         runs = [run for experiment in store.require_specs() for run in experiment.runs()] if paths else []
     except LivarotError as error:  # a damaged file, or things that are not registered here

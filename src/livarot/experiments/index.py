@@ -22,7 +22,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from livarot.errors import bad
+from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import own_folder
+from livarot.storage import open_regular
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +45,12 @@ class Index:
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._connection.execute("PRAGMA trusted_schema=OFF")
         _patiently(self._connection, "PRAGMA journal_mode=WAL")
+        strange = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+        if self._connection.execute(strange).fetchone()[0]:
+            self._connection.close()
+            raise sqlite3.DatabaseError("it has views or triggers")  # they may compute anything, for ever
         self._connection.execute("PRAGMA synchronous=NORMAL")
         # SQL is made of constant names only; values go in as parameters
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")
@@ -169,8 +176,9 @@ class DriverLock:
         self.token = secrets.token_hex(8)
         try:
             # locked before it has its name: nobody can take it for the lock of a dead driver
-            self._file = (folder / f".{self.token}.new").open("wb")
-            _lock(self._file.fileno())
+            new = open_regular(own_folder(folder) / f".{self.token}.new", flags=os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            self._file = os.fdopen(new, "wb")
+            _lock(new)
             os.replace(folder / f".{self.token}.new", folder / f"{self.token}.lock")
         except OSError as error:
             raise bad("store", f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
@@ -196,22 +204,25 @@ def guarded(path: Path, *, alone: bool) -> Iterator[None]:
     Who cannot begin is refused at once.  Where there are no locks, everybody may.
     """
     try:
-        file = path.open("ab")
+        own_folder(path.parent)
+        descriptor = open_regular(path, flags=os.O_WRONLY | os.O_CREAT)
     except OSError as error:
         raise bad("store", f"{str(path.parent)!r} cannot be written: {error.strerror or error}") from error
-    with file:
-        if not _lock(file.fileno(), shared=not alone):
+    try:
+        if not _lock(descriptor, shared=not alone):
             if alone:
                 raise bad("store", f"a sweep is running in {str(path.parent)!r}", cure="wait for it or stop it")
             raise bad("store", f"livarot gc is at work in {str(path.parent)!r}", cure="run the same again")
         yield
+    finally:
+        os.close(descriptor)
 
 
 def lock_is_held(path: Path) -> bool:
     """Does a living driver hold this lock file?"""
     try:
-        descriptor = os.open(path, os.O_RDWR)
-    except OSError:
+        descriptor = open_regular(path, flags=os.O_RDWR)
+    except (OSError, LivarotError):
         return False
     try:
         return not _lock(descriptor)

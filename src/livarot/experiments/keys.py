@@ -113,11 +113,18 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        return digest(self.content())
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
     def text(self) -> str:
-        return canonical(self.content())  # "seed" sorts last: the text of every run of the cell begins like this
+        """`canonical` of the content; "seed" sorts last, so the text of every run of the cell begins like this."""
+        return canonical(self.content())
+
+    def with_texts(self, agent: str, environment: str) -> Cell:
+        """This cell, told `canonical` of two parts of its content: a grid has few of them and many cells."""
+        rest = f'"episodes":{self.episodes},"schema":{RUN_SCHEMA}'
+        self.__dict__["text"] = f'{{"agent":{agent},"environment":{environment},{rest}}}'
+        return self
 
     @cached_property
     def _runs(self) -> dict[int, Run]:

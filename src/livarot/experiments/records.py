@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import math
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
 from livarot.experiments.result import COLUMNS
+from livarot.storage import parse_json, read_regular
 
 FILE_SCHEMA = 1
 MAX_BYTES = 1 << 31
@@ -50,6 +51,7 @@ LAYOUT: dict[str, Any] = {
 }
 MAX_SEED = 1 << 63
 _ENTRY = b"livarot"
+_KEY = re.compile("[0-9a-f]{64}")
 _COVERED = COLUMNS.index("covered")
 _FIELDS = {"columns", "content", "file", "provenance", "summary", "words"}
 
@@ -276,6 +278,21 @@ def _schema(words: int) -> pa.Schema:
     return pa.schema(fields)
 
 
+def is_key(text: str) -> bool:
+    """Can it be the key of a run?  Nothing else in a folder of runs is read, moved or deleted."""
+    return _KEY.fullmatch(text) is not None
+
+
+def read_file(path: Path) -> tuple[bytes, os.stat_result]:
+    """The bytes of a run's file, and what it was when it was read; `Damaged` if it cannot be one."""
+    try:
+        return read_regular(path, MAX_BYTES)
+    except LivarotError as error:  # a link, a pipe, a folder, or too large
+        damage = Damaged(str(path), "it is not a file that livarot writes")
+        damage.seen = path.lstat()
+        raise damage from error
+
+
 def read_head(path: Path) -> dict[str, Any]:
     """The verified head of a file, without its columns; a `LivarotError` of one line if it is not one of ours."""
     return _head(path, _open(path))
@@ -328,16 +345,16 @@ def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
 
 def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:
     try:
-        if (path.stat().st_size if data is None else len(data)) > MAX_BYTES:
-            raise bad("path", f"{str(path)!r} is larger than any run")
         return pq.ParquetFile(
-            path if data is None else pa.BufferReader(data),
+            pa.BufferReader(read_file(path)[0] if data is None else data),
             page_checksum_verification=True,
             thrift_string_size_limit=2 * MAX_HEAD,
             thrift_container_size_limit=100_000,
         )
     except FileNotFoundError as error:
         raise bad("path", f"there is no file {str(path)!r}") from error
+    except Damaged:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         _damaged(path, (str(error) or type(error).__name__).splitlines()[0][:200], error)
 
@@ -345,12 +362,12 @@ def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:
 def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
     metadata = file.metadata.metadata or {}
     try:
-        head = json.loads(metadata.get(_ENTRY, b"null"))
+        head = parse_json(metadata.get(_ENTRY, b"null"))
         if not isinstance(head, dict):
             raise TypeError("no head")
         claimed = head.pop("digest", None)
         whole = digest(head) == claimed and head.keys() == _FIELDS
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         _damaged(path, "its head is not livarot's", error)
     if not whole:
         _damaged(path, "its head does not match its SHA-256")

@@ -16,7 +16,6 @@ refused, with the known ones and the one it resembles, if any.
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 import math
 import reprlib
@@ -36,6 +35,7 @@ from livarot.experiments.keys import (
     Cell,
     Run,
     agent_content,
+    canonical,
     components,
     digest,
     environment_content,
@@ -43,10 +43,13 @@ from livarot.experiments.keys import (
 )
 from livarot.experiments.records import MAX_BYTES
 from livarot.experiments.result import COLUMNS
+from livarot.storage import check_depth, parse_json, read_regular
 
 logger = logging.getLogger(__name__)
 MAX_FILE_BYTES = 1 << 20
+MAX_STORED_BYTES = 1 << 25  # a million seeds, written out
 MAX_RUNS = 1_000_000
+MAX_CELLS = 100_000
 MAX_SEED = (1 << 63) - 1
 
 MAX_EPISODES = MAX_BYTES // (8 * len(COLUMNS) + 8)  # what a file can hold: the columns, a number and a word of bits
@@ -134,6 +137,7 @@ class Experiment(_Strict):
     @classmethod
     def from_toml(cls, text: str) -> Experiment:
         try:
+            check_depth(text)
             found = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
             raise bad("spec", f"not TOML: {str(error)[:200] or type(error).__name__}") from error
@@ -172,13 +176,16 @@ class Experiment(_Strict):
         size = len(worlds) * len(learners) * len(episodes) * len(self.seed_list())
         if size > MAX_RUNS:
             raise bad("spec", f"{size} runs", cure=f"split it: an experiment has at most {MAX_RUNS}")
+        if size > MAX_CELLS * len(self.seed_list()):
+            problem = f"{size // len(self.seed_list())} combinations of environment, agent and episodes"
+            raise bad("spec", problem, cure=f"split it: an experiment has at most {MAX_CELLS}")
         given = [[_filled("environment", *world, count) for count in episodes] for world in worlds]
         wished = [[_filled("agent", *learner, count) for count in episodes] for learner in learners]
         found: dict[str, Combination] = {}
         for w, a, t in product(range(len(worlds)), range(len(learners)), range(len(episodes))):
             world, learner = worlds[w][1], learners[a][1]
-            (here, settings), (this, fields) = given[w][t], wished[a][t]
-            cell = Cell(world.name, settings, learner.name, fields, episodes[t])
+            (here, settings, told), (this, fields, said) = given[w][t], wished[a][t]
+            cell = Cell(world.name, settings, learner.name, fields, episodes[t]).with_texts(said, told)
             found.setdefault(cell.key, Combination(cell, world, here, learner, this))
         return list(found.values())
 
@@ -189,13 +196,19 @@ class Experiment(_Strict):
 
 def _filled(
     kind: str, place: int, spec: EnvironmentSpec | AgentSpec, chosen: Settings, episodes: int
-) -> tuple[Settings, dict[str, Any]]:
-    """What was chosen from a grid, and with it all settings; what is refused is named by its place in the file."""
+) -> tuple[Settings, dict[str, Any], str]:
+    """What was chosen from a grid, with it all settings, and the text of these in a cell's content.
+
+    What is refused is named by its place in the file.
+    """
     try:
         given = {name: resolved(value, episodes) for name, value in chosen.items()}
-        if isinstance(spec, AgentSpec):
-            return given, agent_content(spec.name, given, episodes, spec.preset)
-        return given, environment_content(spec.name, given)
+        settings = (
+            agent_content(spec.name, given, episodes, spec.preset)
+            if isinstance(spec, AgentSpec)
+            else environment_content(spec.name, given)
+        )
+        return given, settings, canonical({"name": spec.name, "settings": settings})
     except LivarotError as error:
         known = spec.name in (agents.registry if isinstance(spec, AgentSpec) else envs.registry)
         hint = None if known else "if a module of yours registers it, name that module: --import MODULE"
@@ -218,28 +231,28 @@ def _variants(value: Any, count: list[int]) -> Iterator[Any]:
         for inner in value:
             yield from _variants(inner, count)
     elif isinstance(value, dict):
-        names = list(value)
-        size = math.prod(len(inner) if isinstance(inner, list) else 1 for inner in value.values())
-        if size > MAX_RUNS:
-            raise bad("settings", f"{size} combinations", cure=f"an experiment has at most {MAX_RUNS} runs")
-        for chosen in product(*(list(_variants(value[name], count)) for name in names)):
-            yield dict(zip(names, chosen, strict=True))
+        choices = [list(_variants(inner, count)) for inner in value.values()]
+        size = math.prod(map(len, choices))
+        if size > MAX_CELLS:
+            raise bad("settings", f"{size} combinations", cure=f"split them: an experiment has at most {MAX_CELLS}")
+        for chosen in product(*choices):
+            yield dict(zip(value, chosen, strict=True))
     else:
         count[0] += 1
-        if count[0] > MAX_RUNS:
-            raise bad("settings", f"more than {MAX_RUNS} values")
+        if count[0] > MAX_CELLS:
+            raise bad("settings", f"more than {MAX_CELLS} values", cure="split the experiment")
         yield value
 
 
 def read_stored(path: Path) -> Experiment | None:
     """The experiment in a file of a store, whose name is its key; None, with a warning, if it is not that."""
     try:
-        experiment = Experiment(**json.loads(path.read_text()))
+        experiment = Experiment(**parse_json(read_regular(path, MAX_STORED_BYTES)[0]))
         if experiment.key == path.stem:
             return experiment
         raise bad("store", "its content is not that of its name")
     except (OSError, ValueError, TypeError) as error:
-        logger.warning("%s is not used: %s", path.name, error)
+        logger.warning("%r is not used: %s", path.name, error)
         return None
 
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import sqlite3
@@ -43,11 +42,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
+from livarot.experiments.folders import INDEX, INDEX_FILES, check_own, check_store, make_store, names_in, own_folder
 from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
-from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_block, summaries_of
+from livarot.experiments.records import (
+    Damaged,
+    Record,
+    decode,
+    encode_again,
+    encode_block,
+    is_key,
+    read_file,
+    summaries_of,
+)
 from livarot.experiments.result import COLUMNS, RunResult
-from livarot.storage import write_atomic, write_together
+from livarot.storage import parse_json, read_regular, write_atomic, write_together
 from livarot.theory.facts import facts_of
 
 if TYPE_CHECKING:
@@ -56,11 +65,8 @@ if TYPE_CHECKING:
     from livarot.experiments.spec import Experiment
 
 logger = logging.getLogger(__name__)
-FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "running")
 SUFFIX = ".parquet"
-MARKER = "livarot-store.json"
-OURS = (".", "index.sqlite")  # beginnings of names that may be there before the marker is
-STORE_SCHEMA = 1
+MAX_NOTE = 1 << 20  # bytes of a note of a failed run
 READERS = 2  # verifying is mostly work, not waiting
 
 
@@ -93,36 +99,15 @@ class Store:
         if not str(path):
             raise bad("store", "is empty", cure="name a folder")
         if create:
-            self._create()
-        elif not (self.path / MARKER).is_file():
-            raise bad("store", f"{str(self.path)!r} is no store", cure="give the folder that `livarot run` wrote")
-        try:
-            schema = json.loads((self.path / MARKER).read_text()).get("schema")
-        except (OSError, ValueError, AttributeError) as error:
-            raise bad("store", f"{str(self.path / MARKER)!r} cannot be read") from error
-        if not isinstance(schema, int) or schema > STORE_SCHEMA:
-            raise bad("store", f"{str(self.path)!r} has schema {schema}", cure="upgrade livarot")
-
-    def _create(self) -> None:
-        if not (self.path / MARKER).is_file() and self.path.is_dir():
-            names = sorted(path.name for path in self.path.iterdir())
-            foreign = [name for name in names if name not in FOLDERS and not name.startswith(OURS)]
-            if foreign:  # folders of ours without the marker: somebody is creating the store, or died while doing so
-                text = f"{str(self.path)!r} is no store and not empty ({foreign[0]!r} is there)"
-                raise bad("store", text, cure="choose another folder")
-        try:
-            for name in FOLDERS:
-                (self.path / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise bad("store", f"cannot make {str(self.path)!r}: {error.strerror or error}") from error
-        if not (self.path / MARKER).is_file():
-            write_atomic(self.path / MARKER, canonical({"kind": "livarot-store", "schema": STORE_SCHEMA}).encode())
+            make_store(self.path)
+        check_store(self.path)
 
     @property
     def index(self) -> Index:
         """The index; a damaged one is made anew, and where SQLite cannot write it is kept in memory."""
         if self._index is None:
-            path = self.path / "index.sqlite"
+            path = self.path / INDEX
+            check_own(self.path)  # SQLite would follow a link
             try:
                 self._index = Index(path)
             except sqlite3.OperationalError as error:
@@ -174,6 +159,7 @@ class Store:
             names += [self._name(run.key) for run in runs]
             encoded += encode_block(runs, columns, bits, totals)
             summaries += totals
+        own_folder(self.path / "runs")
         write_together(dict(zip(names, encoded, strict=True)))
         return [
             Entry(summary, len(data), os.stat(name).st_mtime_ns, hashlib.sha256(data).hexdigest())
@@ -188,27 +174,31 @@ class Store:
             "time": time.time(),
             "traceback": traceback,
         }
-        write_atomic(self.path / "failed" / f"{run.key}.json", canonical(note).encode())
+        write_atomic(own_folder(self.path / "failed") / f"{run.key}.json", canonical(note).encode())
 
     def clear_failures(self, keys: Iterable[str]) -> None:
         """These runs succeeded after all."""
-        for name in {f"{key}.json" for key in keys} & set(os.listdir(self.path / "failed")):
+        for name in {f"{key}.json" for key in keys}.intersection(names_in(self.path / "failed")):
             (self.path / "failed" / name).unlink(missing_ok=True)
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Notes of failed runs by key: content, attempts, traceback; what is no such note is left out."""
         found = {}
-        for path in sorted((self.path / "failed").glob("*.json")):
+        for path in self._json_files("failed"):
             try:
-                note = json.loads(path.read_text())
+                note = parse_json(read_regular(path, MAX_NOTE)[0])
                 if Cell.from_content(note["content"]).run(note["content"]["seed"]).key == path.stem:
-                    found[path.stem] = {"attempts": note["attempts"], "traceback": str(note["traceback"])} | note
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-                logger.warning("%s is not used: %s", path.name, error)
+                    known = {"attempts": int(note["attempts"]), "traceback": str(note["traceback"])}
+                    found[path.stem] = note | known
+            except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+                logger.warning("%r is not used: %s", path.name, error)
         return found
 
+    def _json_files(self, folder: str) -> list[Path]:
+        return [self.path / folder / name for name in names_in(self.path / folder) if name.endswith(".json")]
+
     def add_spec(self, experiment: Experiment) -> None:
-        path = self.path / "specs" / f"{experiment.key}.json"
+        path = own_folder(self.path / "specs") / f"{experiment.key}.json"
         if not path.is_file():
             write_atomic(path, experiment.model_dump_json(exclude_defaults=True).encode())
 
@@ -227,15 +217,18 @@ class Store:
     def _read_specs(self) -> list[tuple[Path, Experiment | None]]:
         from livarot.experiments.spec import read_stored  # and with it pydantic, which workers do not need
 
-        return [(path, read_stored(path)) for path in sorted((self.path / "specs").glob("*.json"))]
+        return [(path, read_stored(path)) for path in self._json_files("specs")]
 
     # ---------------------------------------------------------------- reading
     def stored(self) -> dict[str, os.DirEntry[str]]:
         """The files of runs by key."""
-        with os.scandir(self.path / "runs") as entries:
-            return {
-                e.name[: -len(SUFFIX)]: e for e in entries if e.name.endswith(SUFFIX) and not e.name.startswith(".")
-            }
+        check_own(self.path)
+        try:
+            with os.scandir(self.path / "runs") as entries:
+                found = {e.name[: -len(SUFFIX)]: e for e in entries if e.name.endswith(SUFFIX)}
+        except FileNotFoundError:
+            return {}
+        return {key: entry for key, entry in found.items() if is_key(key)}
 
     def read(self, key: str) -> Record:
         """One run, verified; a damaged file is set aside and refused."""
@@ -250,8 +243,7 @@ class Store:
         whole file, as it is written here.
         """
         try:
-            with path.open("rb") as file:
-                stat, data = os.fstat(file.fileno()), file.read()
+            data, stat = read_file(path)
         except FileNotFoundError as error:
             raise bad("key", f"no run {key[:12]} in {str(self.path)!r}") from error
         except OSError as error:
@@ -276,11 +268,11 @@ class Store:
         """
         path, seen = self.run_path(key), damage.seen
         with contextlib.suppress(FileNotFoundError):
-            now = path.stat()
+            now = path.lstat()
             if seen is not None and (now.st_ino, now.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
                 return
             logger.warning("%s", damage)
-            os.replace(path, self.path / "corrupt" / f"{key}.{time.time_ns()}{SUFFIX}")
+            os.replace(path, own_folder(self.path / "corrupt") / f"{key}.{time.time_ns()}{SUFFIX}")
         with contextlib.suppress(sqlite3.Error, LivarotError):
             self.index.remove([key])
 
@@ -296,7 +288,7 @@ class Store:
         same: set[str] = set()
         for key, entry in files.items():
             try:
-                row, stat = known.get(key), entry.stat()
+                row, stat = known.get(key), entry.stat(follow_symlinks=False)
             except FileNotFoundError:  # set aside by another process
                 continue
             trusted = row is not None and (row["size"], row["mtime"]) == (stat.st_size, stat.st_mtime_ns)
@@ -370,7 +362,7 @@ class Store:
             return {}
 
     def _drop_index(self) -> None:
-        for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+        for name in INDEX_FILES:
             (self.path / name).unlink(missing_ok=True)
 
     def rebuild(self) -> Sync:
@@ -431,12 +423,12 @@ class Store:
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    settings = json.loads(row["environment_settings"]), json.loads(row["agent_settings"])
+    settings = parse_json(row["environment_settings"]), parse_json(row["agent_settings"])
     return Cell(row["environment"], settings[0], row["agent"], settings[1], row["episodes"])
 
 
 def _sha256(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(read_file(path)[0]).hexdigest()
+    except (OSError, LivarotError):
         return None

@@ -24,10 +24,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from livarot.errors import bad, require_positive_int
+from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.experiments import housekeeping
 from livarot.experiments.backends import Engine, WorkersDied, check_backend, engine
 from livarot.experiments.checks import check_cells
+from livarot.experiments.folders import own_folder
 from livarot.experiments.index import GUARD, DriverLock, guarded
 from livarot.experiments.keys import Cell, Run
 from livarot.experiments.spec import Experiment
@@ -161,7 +162,7 @@ class _Sweep:
     # ---------------------------------------------------------------- the whole
     def run(self, backend: str, workers: int, address: str | None) -> Report:
         housekeeping.tidy(self.store, self.lock)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._place()
         present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
         self.report.before = len(present)
         parts = [_without(part, present) for part in cut(self.planned, workers, self.group)]
@@ -181,6 +182,11 @@ class _Sweep:
             self._leave()
         self.report.seconds = time.monotonic() - self.begin
         return self.report
+
+    def _place(self) -> Path:
+        """The folder of this sweep in ``running/``, made again if somebody has tidied it away."""
+        own_folder(self.folder.parent)
+        return own_folder(self.folder)
 
     def _task(self, *parts: Part) -> int:
         number = len(self.tasks)
@@ -246,6 +252,7 @@ class _Sweep:
                 open_tasks.pop(number, None)
                 continue
             self.tasks[number] = replace(task, parts=left)
+            self._place()
             yield self.tasks[number]
 
     def _take(self, outcome: Outcome) -> list[int]:
@@ -388,8 +395,8 @@ class _Sweep:
         first = not self.stopping.is_set()
         self.report.signal = self.report.signal or number
         self.stopping.set()
-        with contextlib.suppress(OSError):
-            (self.folder / STOP).touch()
+        with contextlib.suppress(OSError, LivarotError):
+            (self._place() / STOP).touch()
         if first:
             threading.Thread(target=self._insist, daemon=True).start()
         else:
@@ -406,9 +413,8 @@ class _Sweep:
             os._exit(128 + (self.report.signal or signal.SIGINT))
 
     def _end_workers(self) -> None:
-        pids = [int(note["pid"]) for note in notes_of(self.folder)]
         if self.engine is not None:
-            self.engine.abandon([pid for pid in pids if pid != os.getpid()])
+            self.engine.abandon()
 
     def _leave(self) -> None:
         self._release()

@@ -6,12 +6,13 @@ the settings that were written, in the order in which they were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from livarot.errors import LivarotError
 from livarot.experiments.keys import Cell, agent_content, environment_content
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.experiments.spec import AgentSpec, Combination, EnvironmentSpec, Experiment
 
 LONGEST = 80  # characters of one value
 DIED = "the worker died"  # how the reason begins if there was no exception
@@ -31,15 +32,19 @@ def cell_names(experiments: Iterable[Experiment]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for experiment in experiments:
-        try:
-            combinations = experiment.combinations()
-        except LivarotError:
-            continue  # of things that are not registered here
-        for one in combinations:
-            if one.cell.key not in found:
-                world, learner = _written(one.world, one.given), _written(one.learner, one.wished)
-                found[one.cell.key] = f"{world} {learner} T={one.cell.episodes}"
+        with contextlib.suppress(LivarotError):  # of things that are not registered here
+            found |= names_of(experiment.combinations()) | found  # the first one's words
     return found
+
+
+def names_of(combinations: Sequence[Combination]) -> dict[str, str]:
+    """The same for the cells of one experiment."""
+    told: dict[int, str] = {}  # by the place of the settings in memory: a grid has few of them and many cells
+    for one in combinations:
+        for spec, chosen in ((one.world, one.given), (one.learner, one.wished)):
+            if id(chosen) not in told:
+                told[id(chosen)] = _written(spec, chosen)
+    return {one.cell.key: f"{told[id(one.given)]} {told[id(one.wished)]} T={one.cell.episodes}" for one in combinations}
 
 
 def cell_name(cell: Cell) -> str:
@@ -88,7 +93,20 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def printable(text: str) -> str:
     """Text without what would steer a terminal."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def escaped(text: str) -> str:
+    """Text of several lines; what would steer a terminal is spelt out.
+
+    >>> print(escaped("one\\n\\ttwo \\x1b[2J"))
+    one
+        two \\x1b[2J
+    """
+    keep = "\n\t"
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode() for sign in text
+    )
 
 
 def _written(spec: EnvironmentSpec | AgentSpec, chosen: Mapping[str, Any]) -> str:

@@ -32,10 +32,12 @@ from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.loop import STAGES, Replicas
 from livarot.experiments.store import Entry, Store
 from livarot.experiments.tasks import Part, Task
+from livarot.storage import parse_json, read_regular
 
 BEAT = 0.5  # seconds between two looks at the clock of the world outside
 TOGETHER = 0.1  # seconds that a computed part waits for others, to be written with them
 STOP = "stop"
+MAX_NOTE, MAX_FAULT = 1 << 12, 1 << 20  # bytes of what a task, and a crashing worker, says
 _process: dict[str, bool] = {}  # what is known of this process
 _PATHS = re.compile(
     r'File "(?:[^"\n]*[/\\])?(?:site-packages|python3\.\d+|src)[/\\]([^"\n]*)"'  # within a package
@@ -81,7 +83,10 @@ def execute(task: Task) -> Outcome:
 def _execute(task: Task, entries: dict[str, Entry]) -> None:
     """Part after part; what is computed is written soon, and whatever happens to a later part."""
     source = _imported(task.imports)
-    folder = Path(task.store) / "checkpoints"
+    try:
+        folder = _store(task.store).path / "checkpoints"
+    except LivarotError as error:
+        raise _Unwritable(str(error)) from error
     computed: list[_Computed] = []
     episodes, written = 0, time.perf_counter()
     try:
@@ -204,8 +209,16 @@ def notes_of(folder: Path) -> list[dict[str, Any]]:
     with contextlib.suppress(FileNotFoundError):
         for path in folder.glob("[0-9]*.json"):
             with contextlib.suppress(OSError, ValueError):
-                found.append(json.loads(path.read_text()))
-    return [note for note in found if isinstance(note, dict) and note.keys() >= {"episodes", "pid"}]
+                found.append(_note(path))
+    return found
+
+
+def _note(path: Path) -> dict[str, Any]:
+    """What one task says of itself; a ``ValueError`` if it is not such a note."""
+    note = parse_json(read_regular(path, MAX_NOTE)[0])
+    if not isinstance(note, dict) or any(type(note.get(name)) is not int for name in ("episodes", "pid")):
+        raise ValueError("not a note of a task")
+    return note
 
 
 def _unmark(task: Task) -> None:
@@ -232,9 +245,9 @@ def without_paths(text: str) -> str:
 def fault_notes(marker: Path) -> str:
     """What a crashing worker could still say of where it was."""
     try:
-        pid = json.loads(marker.read_text())["pid"]
-        return without_paths((marker.parent / f"{pid}.fault").read_text())[-4000:]
-    except (OSError, ValueError, KeyError):
+        said, _ = read_regular(marker.parent / f"{_note(marker)['pid']}.fault", MAX_FAULT)
+        return without_paths(said.decode(errors="replace"))[-4000:]
+    except (OSError, ValueError):
         return ""
 
 
