@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import Damaged, Record
 from livarot.experiments.result import COLUMNS
+from livarot.experiments.spec import Experiment
+from livarot.experiments.stale import made
 from livarot.experiments.store import SUFFIX, Store
 from livarot.experiments.worker import notes_of
 from livarot.storage import write_atomic
@@ -36,15 +39,18 @@ class CellStatus(NamedTuple):
     planned: int
     done: int
     failed: int
+    stale: int = 0  # of those done: made by other sources of yours than those here
 
 
 class Status(NamedTuple):
-    """The state of a store: its cells, the runs under way, damaged files, living drivers."""
+    """The state of a store: its cells, the runs under way, damaged files, living drivers, and what was asked for."""
 
     cells: list[CellStatus]
     damaged: int
     drivers: int
     episodes_under_way: int
+    experiments: list[Experiment]
+    unknown_sources: int = 0  # runs by an earlier livarot, which did not note the sources of plugins
 
     @property
     def planned(self) -> int:
@@ -57,6 +63,10 @@ class Status(NamedTuple):
     @property
     def failed(self) -> int:
         return sum(line.failed for line in self.cells)
+
+    @property
+    def stale(self) -> int:
+        return sum(line.stale for line in self.cells)
 
 
 def living_drivers(store: Store) -> list[str]:
@@ -101,13 +111,12 @@ def remove_folder(folder: Path) -> None:
 
 def status(store: Store, *, verify: bool = False) -> Status:
     """What is planned (by the experiments run here), stored, failed and under way; ``verify`` reads every file."""
-    store.sync(verify=verify)
-    cells = {cell.key: cell for cell in store.cells()}
-    done: dict[str, int] = {}
-    for row in store.index.runs():
-        done[row["cell"]] = done.get(row["cell"], 0) + 1
+    found = store.sync(verify=verify)
+    cells = {cell.key: cell for cell in store.cells(found)}
+    done = found.cells
     planned: dict[str, set[int]] = {}
-    for experiment in store.specs():
+    experiments = store.specs()
+    for experiment in experiments:
         with contextlib.suppress(LivarotError):  # an experiment of things that are not registered here
             for cell in experiment.cells():
                 cells.setdefault(cell.key, cell)
@@ -118,11 +127,15 @@ def status(store: Store, *, verify: bool = False) -> Status:
         failed[key] = failed.get(key, 0) + 1
     living = living_drivers(store)
     under_way = sum(int(note["episodes"]) for token in living for note in notes_of(store.path / "running" / token))
-    lines = [
-        CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
-        for key, cell in cells.items()
-    ]
-    return Status(lines, len(list((store.path / "corrupt").iterdir())), len(living), under_way)
+    sources = made(store, cells.values())
+    stale = Counter(sources.others.values())
+    lines = []
+    for key, cell in cells.items():
+        stored = done.get(key, 0)
+        wanted = max(len(planned.get(key, ())), stored)
+        lines.append(CellStatus(cell, wanted, stored, failed.get(key, 0), stale[key]))
+    damaged = len(list((store.path / "corrupt").iterdir()))
+    return Status(lines, damaged, len(living), under_way, experiments, len(sources.unknown))
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:

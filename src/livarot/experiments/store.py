@@ -33,8 +33,8 @@ import logging
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
+from livarot.experiments.reading import in_threads, sha256_of
 from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_block, summaries_of
 from livarot.experiments.result import COLUMNS, RunResult
 from livarot.storage import write_atomic, write_together
@@ -61,7 +62,6 @@ SUFFIX = ".parquet"
 MARKER = "livarot-store.json"
 OURS = (".", "index.sqlite")  # beginnings of names that may be there before the marker is
 STORE_SCHEMA = 1
-READERS = 2  # verifying is mostly work, not waiting
 
 
 class Entry(NamedTuple):
@@ -76,12 +76,13 @@ class Entry(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """What :meth:`Store.sync` found: runs that are there, and how many were new, gone or damaged."""
+    """What :meth:`Store.sync` found: runs that are there, how many were new, gone or damaged, and how many by cell."""
 
     done: set[str]
-    added: int = 0
-    removed: int = 0
-    damaged: int = 0
+    added: int
+    removed: int
+    damaged: int
+    cells: Mapping[str, int]
 
 
 class Store:
@@ -292,31 +293,34 @@ class Store:
         known = self._known()  # before the files: what is finished meanwhile is new, and not gone
         files = self.stored()
         gone = [key for key in known if key not in files]
-        doubtful: list[str] = []
         same: set[str] = set()
+        doubtful: list[str] = []
         for key, entry in files.items():
             try:
                 row, stat = known.get(key), entry.stat()
             except FileNotFoundError:  # set aside by another process
                 continue
-            trusted = row is not None and (row["size"], row["mtime"]) == (stat.st_size, stat.st_mtime_ns)
-            if trusted and verify and row is not None and (only is None or key in only):
-                trusted = _sha256(Path(entry.path)) == row["sha256"]
+            trusted = row is not None and row[1] == stat.st_size and row[2] == stat.st_mtime_ns
             (same.add if trusted else doubtful.append)(key)
-        found: list[tuple[Run, Entry]] = []
-        damaged = 0
-        with ThreadPoolExecutor(READERS) as pool:
-            checks = pool.map(lambda key: self._checked(key, known.get(key)), doubtful)
-            for key, checked in zip(doubtful, checks, strict=True):
-                if isinstance(checked, Damaged):
-                    damaged += 1
-                    self.set_aside(key, checked)
-                elif checked is not None:
-                    found.append(checked)
+        if verify:
+            chosen = list(same if only is None else same & only)
+            hashes = in_threads(sha256_of, [self._name(key) for key in chosen])
+            changed = [key for key, sha256 in zip(chosen, hashes, strict=True) if sha256 != known[key][3]]
+            same.difference_update(changed)
+            doubtful += changed
+        found, damaged = list[tuple[Run, Entry]](), 0
+        checks = in_threads(lambda key: self._checked(key, self.index.row(key) if key in known else None), doubtful)
+        for key, checked in zip(doubtful, checks, strict=True):
+            if isinstance(checked, Damaged):
+                damaged += 1
+                self.set_aside(key, checked)
+            elif checked is not None:
+                found.append(checked)
         if gone:
             self.index.remove(gone)
         self.note(found)
-        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
+        counts = Counter(known[key][0] for key in same) + Counter(run.cell.key for run, _ in found)
+        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged, counts)
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
@@ -353,21 +357,25 @@ class Store:
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
-    def _known(self) -> dict[str, dict[str, Any]]:
-        """The runs in the index, all of it checked; nothing if it is damaged."""
+    def _known(self) -> dict[str, tuple[str, int, int, str]]:
+        """The files in the index, each of a known cell; nothing if it is damaged."""
         try:
-            found = {row["key"]: row for row in self.index.runs()}
-            if {row["cell"] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
+            found = self.index.files()
+            if {row[0] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:
-            if is_busy(error):  # others are at work with it: it may be whole
-                logger.warning("the index cannot be read (%s): the files are", error)
-                return {}
-            logger.warning("the index is damaged and made anew: %s", error)
-            self.close()
-            self._drop_index()
+            self._doubt(error)
             return {}
+
+    def _doubt(self, error: Exception) -> None:
+        """An index that cannot be read is made anew, unless others are at work with it: then it may be whole."""
+        if is_busy(error):
+            logger.warning("the index cannot be read (%s): the files are", error)
+            return
+        logger.warning("the index is damaged and made anew: %s", error)
+        self.close()
+        self._drop_index()
 
     def _drop_index(self) -> None:
         for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
@@ -380,21 +388,27 @@ class Store:
         return self.sync()
 
     # ---------------------------------------------------------------- for tables and figures
-    def cells(self) -> list[Cell]:
-        """What was run, each once, in the order of environment, agent and episodes."""
-        used = {row["cell"] for row in self._rows()}
+    def cells(self, found: Sync | None = None) -> list[Cell]:
+        """What was run, each once, in the order of environment, agent and episodes; ``found`` by :meth:`sync`."""
+        used = (found or self.sync()).cells
         rows = [row for row in self.index.cells() if row["cell"] in used]
         rows.sort(key=lambda row: [row[name] for name in CELL_COLUMNS[1:]])
         return [_cell(row) for row in rows]
 
-    def _rows(self) -> list[dict[str, Any]]:
-        self.sync()
-        return self.index.runs()
+    def _rows(self, cell: str | None = None) -> list[dict[str, Any]]:
+        """Rows of the index, every digest checked; if one is wrong, those of an index made anew."""
+        try:
+            return self.index.runs(cell)
+        except (IndexDamaged, sqlite3.DatabaseError) as error:
+            self._doubt(error)
+            self.sync()
+            return self.index.runs(cell)
 
     def table(self) -> pd.DataFrame:
         """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds."""
         import pandas as pd
 
+        self.sync()
         runs = pd.DataFrame(self._rows(), columns=list(RUN_COLUMNS))
         cells = pd.DataFrame(self.index.cells(), columns=list(CELL_COLUMNS))
         joined = runs.merge(cells, on="cell", how="left")
@@ -402,7 +416,7 @@ class Store:
 
     def seeds(self, cell: Cell) -> list[int]:
         """The seeds of a cell that are there, in order."""
-        return sorted(row["seed"] for row in self.index.runs(cell.key))
+        return sorted(row["seed"] for row in self._rows(cell.key))
 
     def result(self, cell: Cell, seeds: Sequence[int] | None = None) -> RunResult:
         """The runs of a cell as `livarot.run` gives them, verified; all seeds that are there, or these."""
@@ -433,10 +447,3 @@ class Store:
 def _cell(row: Mapping[str, Any]) -> Cell:
     settings = json.loads(row["environment_settings"]), json.loads(row["agent_settings"])
     return Cell(row["environment"], settings[0], row["agent"], settings[1], row["episodes"])
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
