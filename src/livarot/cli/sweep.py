@@ -332,44 +332,31 @@ def status(
         from livarot.experiments import housekeeping
         from livarot.experiments.stale import status_lines
         from livarot.experiments.store import Store
-        from livarot.experiments.telling import cell_name, cell_names, counted
+        from livarot.experiments.telling import cell_name, counted
 
         import_modules(imports)
         with Store(store) as opened:
             found = housekeeping.status(opened, verify=verify)
             notes = opened.failures() if failures else {}
-        names = cell_names(found.experiments)
-        place = {key: number for number, key in enumerate(names)}
+        place = {key: number for number, key in enumerate(found.names)}
         for line in sorted(found.cells, key=lambda line: place.get(line.cell.key, len(place))):
             counts = ((line.failed, "failed"), (line.stale, "by other sources"))
             more = "".join(f", {count} {what}" for count, what in counts if count)
-            name = names.get(line.cell.key) or cell_name(line.cell)
+            name = found.names.get(line.cell.key) or cell_name(line.cell)
             typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
         runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
         typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
         for text in status_lines(found.stale, found.unknown_sources):
             typer.echo(text)
-        unknown = [problem for problem in map(unknown_part, found.experiments) if problem]
-        for problem in unknown:
+        for problem in found.unregistered:
             typer.echo(f"not counted: {problem}; name the module that registers it: --import MODULE", err=True)
         if found.drivers:
             under_way = counted(found.episodes_under_way, "episode")
             typer.echo(f"{counted(found.drivers, 'sweep')} at work, {under_way} under way")
         for key, note in notes.items():
             typer.echo(f"\n{key}, {counted(note['attempts'], 'attempt')}\n{note['traceback']}")
-        if check and (found.done < found.planned or found.failed or found.damaged or found.stale or unknown):
+        if check and (found.done < found.planned or found.failed or found.damaged or found.stale or found.unregistered):
             raise typer.Exit(FAILED)
-
-
-def unknown_part(experiment: Any) -> str:
-    """What an experiment names that is not registered here; nothing if all of it is."""
-    from livarot.errors import LivarotError
-
-    try:
-        experiment.cells()
-    except LivarotError as error:
-        return f"experiment {experiment.name[:60]!r} ({str(error)[:200]})"
-    return ""
 
 
 def export(

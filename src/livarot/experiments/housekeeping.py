@@ -21,9 +21,9 @@ from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import Damaged, Record
 from livarot.experiments.result import COLUMNS
-from livarot.experiments.spec import Experiment
 from livarot.experiments.stale import made
 from livarot.experiments.store import SUFFIX, Store
+from livarot.experiments.telling import add_names
 from livarot.experiments.worker import notes_of
 from livarot.storage import write_atomic
 
@@ -43,13 +43,18 @@ class CellStatus(NamedTuple):
 
 
 class Status(NamedTuple):
-    """The state of a store: its cells, the runs under way, damaged files, living drivers, and what was asked for."""
+    """The state of a store: its cells, the runs under way, damaged files, living drivers.
+
+    ``names`` is what its experiments call their cells, in their order; ``unregistered`` those experiments that ask for
+    things that are not registered here.
+    """
 
     cells: list[CellStatus]
     damaged: int
     drivers: int
     episodes_under_way: int
-    experiments: list[Experiment]
+    names: dict[str, str]
+    unregistered: list[str]
     unknown_sources: int = 0  # runs by an earlier livarot, which did not note the sources of plugins
 
     @property
@@ -111,16 +116,22 @@ def remove_folder(folder: Path) -> None:
 
 def status(store: Store, *, verify: bool = False) -> Status:
     """What is planned (by the experiments run here), stored, failed and under way; ``verify`` reads every file."""
-    found = store.sync(verify=verify)
-    cells = {cell.key: cell for cell in store.cells(found)}
-    done = found.cells
+    store.sync(verify=verify)
+    cells = {cell.key: cell for cell in store.cells(synced=True)}
+    done = store.index.counts()
     planned: dict[str, set[int]] = {}
-    experiments = store.specs()
-    for experiment in experiments:
-        with contextlib.suppress(LivarotError):  # an experiment of things that are not registered here
-            for cell in experiment.cells():
-                cells.setdefault(cell.key, cell)
-                planned.setdefault(cell.key, set()).update(experiment.seed_list())
+    names: dict[str, str] = {}
+    unregistered: list[str] = []
+    for experiment in store.specs():
+        try:
+            combinations, seeds = experiment.combinations(), experiment.seed_list()
+        except LivarotError as error:
+            unregistered.append(f"experiment {experiment.name[:60]!r} ({str(error)[:200]})")
+            continue
+        add_names(names, combinations)
+        for one in combinations:
+            cells.setdefault(one.cell.key, one.cell)
+            planned.setdefault(one.cell.key, set()).update(seeds)
     failed: dict[str, int] = {}
     for note in store.failures().values():
         key = Cell.from_content(note["content"]).key
@@ -135,7 +146,7 @@ def status(store: Store, *, verify: bool = False) -> Status:
         wanted = max(len(planned.get(key, ())), stored)
         lines.append(CellStatus(cell, wanted, stored, failed.get(key, 0), stale[key]))
     damaged = len(list((store.path / "corrupt").iterdir()))
-    return Status(lines, damaged, len(living), under_way, experiments, len(sources.unknown))
+    return Status(lines, damaged, len(living), under_way, names, unregistered, len(sources.unknown))
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from livarot.errors import bad
 
@@ -36,6 +36,15 @@ CHUNK = 500  # SQLite takes a limited number of values per statement
 
 class IndexDamaged(Exception):
     """A row is not what was written."""
+
+
+class Sync(NamedTuple):
+    """What the comparison of files and index found: runs that are there, and how many were new, gone or damaged."""
+
+    done: set[str]
+    added: int = 0
+    removed: int = 0
+    damaged: int = 0
 
 
 class Index:
@@ -91,15 +100,29 @@ class Index:
         with self._writing() as connection:
             connection.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in keys])
 
-    def files(self) -> dict[str, tuple[str, int, int, str]]:
-        """Cell, size, date and SHA-256 of every run's file by its key, as they stand there.
+    def files(self) -> dict[str, tuple[str, int, int]]:
+        """Key, size and date of every run's file by its key, as they stand there.
 
         Digests are not checked, which takes much longer than the rest: who finds the file to be another one looks at
-        the whole row, and whoever counts runs by their cell knows all cells.
+        the whole row.
         """
+        return {row[0]: row for row in self._select("SELECT key, size, mtime FROM runs")}
+
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of every run's file by its key, likewise."""
+        return dict(self._select("SELECT key, sha256 FROM runs"))
+
+    def counts(self) -> dict[str, int]:
+        """How many runs each cell has, counted in the table itself: an index of it may be damaged on its own."""
+        return dict(self._select("SELECT cell, COUNT(*) FROM runs NOT INDEXED GROUP BY cell"))
+
+    def keys(self, cell: str) -> list[str]:
+        """The runs of a cell."""
+        return [row[0] for row in self._select("SELECT key FROM runs WHERE cell = ?", (cell,))]
+
+    def _select(self, text: str, values: tuple[str, ...] = ()) -> list[Any]:
         with self._lock:
-            found = self._connection.execute("SELECT key, cell, size, mtime, sha256 FROM runs").fetchall()
-        return {row[0]: row[1:] for row in found}
+            return self._connection.execute(text, values).fetchall()
 
     def runs(self, cell: str | None = None) -> list[dict[str, Any]]:
         """Every run (of a cell), with its digest checked."""
@@ -120,8 +143,7 @@ class Index:
         self, table: str, columns: Sequence[str], which: str = "", values: tuple[str, ...] = ()
     ) -> list[dict[str, Any]]:
         text = f"SELECT {', '.join(columns)}, digest FROM {table} {which}"  # noqa: S608
-        with self._lock:
-            found = self._connection.execute(text, values).fetchall()
+        found = self._select(text, values)
         for row in found:
             if _row_digest(row[:-1]) != row[-1]:
                 raise IndexDamaged(f"a row of {table} does not match its digest")

@@ -319,7 +319,7 @@ def decode(path: Path, data: bytes | None = None) -> Record:
     stages = numbers[len(COLUMNS) :]
     if head["columns"] != _digest(columns.values(), stages) or (episode != _episodes(rows)).any():
         _damaged(path, "its columns do not match their SHA-256")
-    bits = np.stack(stages, axis=1) if stages else np.empty((rows, 0), dtype=np.int32)
+    bits = stages[0][:, None] if words == 1 else np.array(stages, dtype=np.int32).reshape(words, rows).T
     return Record(run, columns, bits, head["provenance"], head["summary"])
 
 

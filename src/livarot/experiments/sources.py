@@ -1,11 +1,11 @@
 """Sources of yours: a run by an agent or an environment that livarot does not have itself is a run of their code.
 
-What makes a run is hashed into its provenance: the module that registers the agent, environment or component, the
-module that defines it, and all that these import, directly or not, from their own folder (for an installed module: from
-their own distribution).  Imports are read from the sources and not from ``sys.modules``, so the hash is the same in
-every process, whatever else that has imported and whether an import inside a function has happened yet.  Other
-libraries, data files and modules whose names are computed do not count.  livarot's own sources have a hash of their
-own, and a run of built-in things has none of these.
+What makes a run is hashed into its provenance: the module that defines the agent, environment or component (and, for a
+`functools.partial`, the one that registers it), and all that it imports, directly or not, from its own folder (for an
+installed module: from its own distribution).  Imports are read from the sources and not from ``sys.modules``, so the
+hash is the same in every process, whatever else that has imported and whether an import inside a function has happened
+yet.  Other libraries, data files and modules whose names are computed do not count.  livarot's own sources have a hash
+of their own, and a run of built-in things has none of these.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def _named(settings: Mapping[str, Any]) -> Iterator[Any]:
 @cache  # by the entry itself: there are as many as things registered
 def _files(entry: Any) -> frozenset[tuple[str, str]]:
     """Name and SHA-256 of each file that makes what is registered; nothing for livarot's own."""
-    factory = entry.factory
-    while isinstance(factory, partial):
+    factory, names = entry.factory, set()
+    while isinstance(factory, partial):  # what it fixes was written where it is registered
+        names.add(entry.registered_by)
         factory = factory.func
-    names = {entry.registered_by, str(getattr(factory, "__module__", ""))}
+    names.add(str(getattr(factory, "__module__", "")))
     found: dict[Path, str] = {}
-    for name in sorted(names):
-        place = _place(name)
+    for place in map(_place, sorted(names)):
         if place is not None:
             _collect(place, found)
     return frozenset((name, hashlib.sha256(path.read_bytes()).hexdigest()) for path, name in found.items())

@@ -38,18 +38,18 @@ def made(store: Store, cells: Iterable[Cell]) -> Made:
     found = Made({}, [])
     if not here:
         return found
-    files = {key: row for key, row in store.index.files().items() if row[0] in here}
-    known = store.index.sources()
-    new = [key for key, row in files.items() if known.get(key, ("", ""))[0] != row[3]]
+    cells_of = {key: cell for cell in here for key in store.index.keys(cell)}
+    hashes, known = store.index.hashes(), store.index.sources()
+    new = [key for key in cells_of if known.get(key, ("", ""))[0] != hashes[key]]
     read = dict(zip(new, in_threads(lambda key: plugin_of(store, key), new), strict=True))
     with contextlib.suppress(sqlite3.Error):  # then it is read again next time
-        store.index.add_sources([(key, files[key][3], plugin) for key, plugin in read.items()])
-    for key, row in files.items():
+        store.index.add_sources([(key, hashes[key], plugin) for key, plugin in read.items()])
+    for key, cell in cells_of.items():
         plugin = read[key] if key in read else known[key][1]
         if not plugin:
             found.unknown.append(key)
-        elif plugin != here[row[0]]:
-            found.others[key] = row[0]
+        elif plugin != here[cell]:
+            found.others[key] = cell
     return found
 
 

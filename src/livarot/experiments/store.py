@@ -33,7 +33,6 @@ import logging
 import os
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
-from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
+from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, Sync, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
 from livarot.experiments.reading import in_threads, sha256_of
 from livarot.experiments.records import Damaged, Record, decode, encode_again, encode_block, summaries_of
@@ -73,16 +72,6 @@ class Entry(NamedTuple):
     sha256: str
     seconds: float | None = None
     finished: float | None = None
-
-
-class Sync(NamedTuple):
-    """What :meth:`Store.sync` found: runs that are there, how many were new, gone or damaged, and how many by cell."""
-
-    done: set[str]
-    added: int
-    removed: int
-    damaged: int
-    cells: Mapping[str, int]
 
 
 class Store:
@@ -233,10 +222,13 @@ class Store:
     # ---------------------------------------------------------------- reading
     def stored(self) -> dict[str, os.DirEntry[str]]:
         """The files of runs by key."""
+        return dict(self._entries())
+
+    def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         with os.scandir(self.path / "runs") as entries:
-            return {
-                e.name[: -len(SUFFIX)]: e for e in entries if e.name.endswith(SUFFIX) and not e.name.startswith(".")
-            }
+            for entry in entries:
+                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                    yield entry.name[: -len(SUFFIX)], entry
 
     def read(self, key: str) -> Record:
         """One run, verified; a damaged file is set aside and refused."""
@@ -291,36 +283,39 @@ class Store:
         ``verify`` compares the SHA-256 of every file (of the keys in ``only``), whatever its date says.
         """
         known = self._known()  # before the files: what is finished meanwhile is new, and not gone
-        files = self.stored()
-        gone = [key for key in known if key not in files]
         same: set[str] = set()
-        doubtful: list[str] = []
-        for key, entry in files.items():
-            try:
-                row, stat = known.get(key), entry.stat()
-            except FileNotFoundError:  # set aside by another process
-                continue
-            trusted = row is not None and row[1] == stat.st_size and row[2] == stat.st_mtime_ns
-            (same.add if trusted else doubtful.append)(key)
-        if verify:
-            chosen = list(same if only is None else same & only)
-            hashes = in_threads(sha256_of, [self._name(key) for key in chosen])
-            changed = [key for key, sha256 in zip(chosen, hashes, strict=True) if sha256 != known[key][3]]
-            same.difference_update(changed)
-            doubtful += changed
+        doubtful: dict[str, bool] = {}  # does the index know the run?
+        hashes = self.index.hashes() if verify else {}
+
+        def trusted() -> Iterator[str]:
+            for key, entry in self._entries():
+                try:
+                    row, stat = known.pop(key, None), entry.stat()
+                except FileNotFoundError:  # set aside by another process
+                    continue
+                if row is not None and row[1] == stat.st_size and row[2] == stat.st_mtime_ns:
+                    same.add(key)
+                    if verify and (only is None or key in only):
+                        yield key
+                else:
+                    doubtful[key] = row is not None
+
+        for key, whole in in_threads(lambda key: (key, sha256_of(self._name(key)) == hashes.get(key)), trusted()):
+            if not whole:
+                same.discard(key)
+                doubtful[key] = True
         found, damaged = list[tuple[Run, Entry]](), 0
-        checks = in_threads(lambda key: self._checked(key, self.index.row(key) if key in known else None), doubtful)
+        checks = in_threads(lambda key: self._checked(key, self.index.row(key) if doubtful[key] else None), [*doubtful])
         for key, checked in zip(doubtful, checks, strict=True):
             if isinstance(checked, Damaged):
                 damaged += 1
                 self.set_aside(key, checked)
             elif checked is not None:
                 found.append(checked)
-        if gone:
-            self.index.remove(gone)
+        if known:
+            self.index.remove(known)
         self.note(found)
-        counts = Counter(known[key][0] for key in same) + Counter(run.cell.key for run, _ in found)
-        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged, counts)
+        return Sync(same | {run.key for run, _ in found}, len(found), len(known), damaged)
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
@@ -357,11 +352,11 @@ class Store:
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
-    def _known(self) -> dict[str, tuple[str, int, int, str]]:
+    def _known(self) -> dict[str, tuple[str, int, int]]:
         """The files in the index, each of a known cell; nothing if it is damaged."""
         try:
             found = self.index.files()
-            if {row[0] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
+            if self.index.counts().keys() <= {row["cell"] for row in self.index.cells()}:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:
@@ -388,9 +383,11 @@ class Store:
         return self.sync()
 
     # ---------------------------------------------------------------- for tables and figures
-    def cells(self, found: Sync | None = None) -> list[Cell]:
-        """What was run, each once, in the order of environment, agent and episodes; ``found`` by :meth:`sync`."""
-        used = (found or self.sync()).cells
+    def cells(self, *, synced: bool = False) -> list[Cell]:
+        """What was run, each once, in the order of environment, agent and episodes (``synced``: :meth:`sync` was)."""
+        if not synced:
+            self.sync()
+        used = self.index.counts()
         rows = [row for row in self.index.cells() if row["cell"] in used]
         rows.sort(key=lambda row: [row[name] for name in CELL_COLUMNS[1:]])
         return [_cell(row) for row in rows]

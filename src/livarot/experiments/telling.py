@@ -6,12 +6,13 @@ the settings that were written, in the order in which they were written.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from livarot.errors import LivarotError
 from livarot.experiments.keys import Cell, agent_content, environment_content
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.experiments.spec import AgentSpec, Combination, EnvironmentSpec, Experiment
 
 LONGEST = 80  # characters of one value
 DIED = "the worker died"  # how the reason begins if there was no exception
@@ -31,15 +32,17 @@ def cell_names(experiments: Iterable[Experiment]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for experiment in experiments:
-        try:
-            combinations = experiment.combinations()
-        except LivarotError:
-            continue  # of things that are not registered here
-        for one in combinations:
-            if one.cell.key not in found:
-                world, learner = _written(one.world, one.given), _written(one.learner, one.wished)
-                found[one.cell.key] = f"{world} {learner} T={one.cell.episodes}"
+        with contextlib.suppress(LivarotError):  # of things that are not registered here
+            add_names(found, experiment.combinations())
     return found
+
+
+def add_names(found: dict[str, str], combinations: Iterable[Combination]) -> None:
+    """Put lines of those cells that have none yet."""
+    for one in combinations:
+        if one.cell.key not in found:
+            world, learner = _written(one.world, one.given), _written(one.learner, one.wished)
+            found[one.cell.key] = f"{world} {learner} T={one.cell.episodes}"
 
 
 def cell_name(cell: Cell) -> str:
