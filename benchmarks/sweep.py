@@ -1,6 +1,6 @@
-"""What a sweep costs beside the bare loops, and how fast a large store answers.
+"""What a sweep costs beside the bare loops.
 
-    python -m benchmarks.sweep [--runs 2000] [--episodes 200] [--stored 10000] [--workers 2] [--repeats 5] [--json FILE]
+    python -m benchmarks.sweep [--runs 2000] [--episodes 200] [--workers 2] [--repeats 5] [--json FILE]
 
 Overhead: a grid of hard chains (H = 5, T = 200) with LIVAROT, 40 seeds per cell, through `livarot.experiments.sweep`
 into an empty store (files forced to disk), against the same runs as bare loops, in as many new processes of joblib's:
@@ -18,7 +18,7 @@ The sides take turns, sweep and grouped loops twice as often, each first in half
 medians.  Files are deleted at the end only, and a benchmark that begins within minutes after many files were deleted is
 slow: ext4 avoids inodes that were given back a short while ago.
 
-Large stores: `status`, a rebuild of the index, the table, and `livarot report` in a process of its own.
+How fast large stores answer: `benchmarks.many_runs`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -44,18 +42,14 @@ from joblib.externals.loky import get_reusable_executor
 
 import livarot
 from benchmarks.bare import stored_regret, total_regret
-from livarot.experiments import housekeeping
-from livarot.experiments.keys import Cell
 from livarot.experiments.records import LAYOUT
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.store import Store
 from livarot.experiments.sweep import sweep
 from livarot.storage import write_together
 
 Side = tuple[str, Callable[[], float]]
 SEEDS, HORIZON = 40, 5
-STORED_EPISODES = 200
 
 
 def grid(runs: int, episodes: int) -> Experiment:
@@ -115,40 +109,10 @@ def timed_file(folder: Path, episodes: int) -> tuple[float, float]:
     return (between - begin) / SEEDS, (time.perf_counter() - between) / SEEDS
 
 
-def timed_report(store: Path, out: Path) -> float:
-    begin = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "livarot", "report", str(store), "--out", str(out)], check=True)
-    return time.perf_counter() - begin
-
-
-def fill(folder: Path, count: int) -> None:
-    """A store of many runs with made-up numbers: only their shape matters here."""
-    draw = np.random.default_rng(0)
-    columns = {name: np.tile(draw.random(STORED_EPISODES), (100, 1)) for name in COLUMNS}
-    bits = np.zeros((100, STORED_EPISODES, 1), dtype=np.int32)
-    with Store(folder, create=True) as store:
-        cells = [
-            Cell.of("hard-chain", {"horizon": HORIZON}, "livarot", {"beta_scale": 0.001 * (1 + i)}, STORED_EPISODES)
-            for i in range(count // 100)
-        ]
-        for cell in cells:
-            store.put_all([([cell.run(seed) for seed in range(100)], columns, bits)])
-        scales = [cell.agent_settings["beta_scale"] for cell in cells]
-        store.add_spec(
-            Experiment(
-                environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": HORIZON})],
-                agents=[AgentSpec(name="livarot", settings={"beta_scale": scales})],
-                episodes=STORED_EPISODES,
-                seeds=100,
-            )
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--stored", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
@@ -198,22 +162,6 @@ def main() -> None:
     found["sweep / bare, grouped, processor time"] = busy[0] / busy[1]
     left = [found[side] - found[f"{name}, start"] for side, name in (("sweep", "sweep"), ("bare, grouped", "bare"))]
     found["sweep / bare, grouped, less start"] = left[0] / left[1]
-    folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
-    try:
-        fill(folder / "store", options.stored)
-        with Store(folder / "store") as full:
-            begin = time.perf_counter()
-            assert full.rebuild().added == options.stored
-            found["index rebuild"] = time.perf_counter() - begin
-            begin = time.perf_counter()
-            assert housekeeping.status(full).done == options.stored
-            found["status"] = time.perf_counter() - begin
-            begin = time.perf_counter()
-            full.table()
-            found["table"] = time.perf_counter() - begin
-        found["report"] = timed_report(folder / "store", folder / "report")
-    finally:
-        shutil.rmtree(folder)
     for name, value in found.items():
         amount = f"{value:8.2f}" if "/" in name else f"{1e3 * value:8.3f} ms" if "alone" in name else f"{value:8.2f} s"
         print(f"{name:38} {amount}")

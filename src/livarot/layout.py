@@ -15,6 +15,7 @@ livarot.layout.Misfit: tensor 'node' has 3 at index 3, allowed are 0..2
 
 from __future__ import annotations
 
+import json
 import math
 import reprlib
 import sys

@@ -41,6 +41,7 @@ _KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEY
 class _Entry(Generic[T]):
     factory: Callable[..., T]
     summary: str
+    registered_by: str  # the module that called `register`
 
     @cached_property
     def parameters(self) -> tuple[inspect.Parameter, ...] | None:
@@ -70,7 +71,8 @@ class Registry(Generic[T]):
             raise bad(self.noun, f"{name!r} is registered already", cure="choose another name")
         if not callable(factory):
             raise bad(self.noun, f"the factory of {name!r} cannot be called")
-        self._entries[name] = _Entry(factory, " ".join(summary.split()))
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        self._entries[name] = _Entry(factory, " ".join(summary.split()), caller)
 
     def make(self, name: str, /, **kwargs: Any) -> T:
         """Call the factory of `name` with `kwargs`, after checking that it takes them."""

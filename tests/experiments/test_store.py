@@ -383,3 +383,25 @@ def test_what_is_no_store_is_refused(tmp_path):
     (store / "livarot-store.json").write_text('{"schema": 99}')
     with pytest.raises(LivarotError, match="upgrade"):
         Store(store)
+
+
+def test_status_looks_at_the_files_once(store, monkeypatch):
+    store.sync()
+    looked, scan = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(str(path)) or scan(path))
+    assert housekeeping.status(store).done == 20
+    assert looked.count(str(store.path / "runs")) == 1
+
+
+def test_a_row_changed_by_hand_is_noticed_whoever_reads_it(store):
+    """Also by those who ask for one cell, without a look at the files."""
+    cell = store.cells()[0]
+    store.index._connection.execute("UPDATE runs SET seed = seed + 10 WHERE seed = 1")
+    assert store.seeds(cell) == [0, 1, 2, 3, 4]
+
+
+def test_a_run_in_the_index_under_a_cell_that_is_not_there(store):
+    store.sync()
+    store.index._connection.execute("UPDATE runs SET cell = 'x' WHERE seed = 1")
+    assert housekeeping.status(store).done == 20
+    assert [len(store.seeds(cell)) for cell in store.cells()] == [5, 5, 5, 5]

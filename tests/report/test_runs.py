@@ -1,5 +1,7 @@
 """What a report calls its agents and environments: short, different, in the order of the experiment."""
 
+import tracemalloc
+
 import pytest
 
 from livarot.experiments.keys import Cell
@@ -91,3 +93,22 @@ def test_shortened_names_are_different():
     found = distinct([*names, names[0], "x" * 200, "x" * 300], 30)
     assert found[0] == found[3] and len(set(found)) == 5
     assert ["first" in found[0], "second" in found[1], "third" in found[2]] == [True, True, True]
+
+
+def test_a_run_takes_little_more_memory_than_its_curves(tmp_path):
+    """What runs have in common is kept once: with 10^5 of them it would be most of the memory."""
+    experiment = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 4, "gap": 0.1})],
+        agents=[AgentSpec(name="livarot")],
+        episodes=100,
+        seeds=200,
+    )
+    store_of(tmp_path / "store", experiment)
+    read_runs(tmp_path / "store")  # imports and caches
+    tracemalloc.start()
+    runs = read_runs(tmp_path / "store")
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    curves = sum(run.curves.nbytes for found in runs.runs.values() for run in found)
+    assert curves == 200 * 3 * 100 * 8
+    assert taken < 1.6 * curves

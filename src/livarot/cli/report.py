@@ -62,18 +62,18 @@ def board(
 
 
 @contextlib.contextmanager
-def warnings_shown() -> Iterator[None]:
-    """What the library warns of, such as a damaged run, on standard error."""
+def warnings_shown(part: str = "livarot") -> Iterator[None]:
+    """What the library, or a part of it, warns of, such as a damaged run, on standard error."""
     import logging
 
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("livarot: %(message)s"))
-    logging.getLogger("livarot").addHandler(handler)
+    logging.getLogger(part).addHandler(handler)
     try:
         yield
     finally:
-        logging.getLogger("livarot").removeHandler(handler)
+        logging.getLogger(part).removeHandler(handler)
 
 
 def command(store: Path, out: Path | None = None) -> None:

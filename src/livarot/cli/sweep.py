@@ -32,6 +32,13 @@ Imports = Annotated[
 ]
 
 
+class Stale(StrEnum):
+    """Runs that were made by other sources of a plugin."""
+
+    keep = "keep"
+    recompute = "recompute"
+
+
 class Backend(StrEnum):
     """Where runs are computed."""
 
@@ -61,6 +68,7 @@ def run(
     group: Annotated[int, typer.Option(help="Runs of a task, at most.")] = 128,
     checkpoint: Annotated[float, typer.Option(help="Seconds between checkpoints of long runs.")] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be run.")] = False,
+    stale: Annotated[Stale, typer.Option(help="Stored runs that other sources of your module made.")] = Stale.keep,
     imports: Imports = None,
 ) -> None:
     """Run an experiment: what its store does not have yet.  The same command again resumes it."""
@@ -68,6 +76,7 @@ def run(
 
     again = shlex.join(["livarot", *sys.argv[1:]])
     with one_line_errors(), resumable(again, quiet=dry_run):
+        from livarot.cli.report import warnings_shown
         from livarot.errors import require_non_negative, require_positive_int
         from livarot.experiments.backends import check_backend
         from livarot.experiments.checks import notes, usable_folder
@@ -85,10 +94,10 @@ def run(
         for note in notes(experiment):
             typer.echo(f"note: {note}", err=True)
         if dry_run:
-            describe(experiment, folder, part)
+            describe(experiment, folder, part, stale.value)
             return
         ending = last_words(folder, again)
-        with progress_shown() as observer:
+        with progress_shown() as observer, warnings_shown("livarot.experiments.stale"):
             report = sweep(
                 experiment,
                 folder,
@@ -99,6 +108,7 @@ def run(
                 group=group,
                 checkpoint_seconds=checkpoint,
                 imports=imports or [],
+                stale=stale.value,
                 observer=observer,
                 last_words=ending,
             )
@@ -156,9 +166,10 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def describe(experiment: Any, folder: Path, part: tuple[int, int]) -> None:
+def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -> None:
     """What a sweep would do, on standard output; what it would refuse is refused."""
     from livarot.experiments.checks import check_cells
+    from livarot.experiments.stale import STALE, stale_files, stale_lines
     from livarot.experiments.store import Store
     from livarot.experiments.tasks import plan
     from livarot.experiments.telling import cell_names, counted
@@ -167,11 +178,12 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int]) -> None:
     done: set[str] = set()
     if (folder / "livarot-store.json").is_file():
         with Store(folder) as store:
-            done = store.stored().keys() & {cell.run(seed).key for cell, seeds in planned for seed in seeds}
-    rows = []
-    for cell, seeds in planned:
-        stored = sum(cell.run(seed).key in done for seed in seeds)
-        rows.append((cell, len(seeds), stored))
+            done = store.stored().keys() & {run.key for share in planned for run in share.runs}
+            others = stale_files(store, [run for share in planned for run in share.runs if run.key in done])
+        for text in stale_lines([run.cell for run in others], STALE[stale]):
+            typer.echo(f"note: {text}", err=True)
+        done -= {run.key for run in others} if stale == "recompute" else set()
+    rows = [(share.cell, len(share.seeds), sum(run.key in done for run in share.runs)) for share in planned]
     check_cells(cell for cell, count, stored in rows if stored < count)
     names = cell_names([experiment])
     for cell, count, stored in rows:
@@ -295,7 +307,7 @@ def status(
     verify: Annotated[bool, typer.Option("--verify", help="Read every file and compare its SHA-256.")] = False,
     failures: Annotated[bool, typer.Option("--failures", help="Show the tracebacks of failed runs.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit code 1 if anything is missing, failed or damaged.")
+        bool, typer.Option("--check", help="Exit code 1 if anything is missing, failed, damaged or stale.")
     ] = False,
     imports: Imports = None,
 ) -> None:
@@ -304,6 +316,7 @@ def status(
 
     with one_line_errors():
         from livarot.experiments import housekeeping
+        from livarot.experiments.stale import status_lines
         from livarot.experiments.store import Store
         from livarot.experiments.telling import cell_name, counted, escaped
 
@@ -312,19 +325,22 @@ def status(
             found = housekeeping.status(opened, verify=verify)
             notes = opened.failures() if failures else {}
         for line in found.cells:
-            more = f", {line.failed} failed" if line.failed else ""
+            counts = ((line.failed, "failed"), (line.stale, "by other sources"))
+            more = "".join(f", {count} {what}" for count, what in counts if count)
             name = found.names.get(line.cell.key) or cell_name(line.cell)
             typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
         runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
         typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
-        for problem in found.unknown:
+        for text in status_lines(found.stale, found.unknown_sources):
+            typer.echo(text)
+        for problem in found.unregistered:
             typer.echo(f"not counted: {problem}; name the module that registers it: --import MODULE", err=True)
         if found.drivers:
             under_way = counted(found.episodes_under_way, "episode")
             typer.echo(f"{counted(found.drivers, 'sweep')} at work, {under_way} under way")
         for key, note in notes.items():
             typer.echo(f"\n{key}, {counted(note['attempts'], 'attempt')}\n{escaped(note['traceback'])}")
-        if check and (found.done < found.planned or found.failed or found.damaged or found.unknown):
+        if check and (found.done < found.planned or found.failed or found.damaged or found.stale or found.unregistered):
             raise typer.Exit(FAILED)
 
 

@@ -40,7 +40,7 @@ def path_of(folder: Path, cell: Cell, seeds: Sequence[int]) -> Path:
 def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool:
     """Write the replicas as they are now; False, with a warning, if the agent's state cannot be stored.
 
-    ``source`` is a hash of sources beside livarot's own: modules that register agents.
+    ``source`` is the hash of sources beside livarot's own (:mod:`livarot.experiments.sources`).
     """
     done = replicas.episode
     tensors = {f"state.{name}": array for name, array in flat(replicas.state).items()}

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from livarot.experiments.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import Damaged, Record, is_key, read_file
 from livarot.experiments.result import COLUMNS
+from livarot.experiments.stale import made
 from livarot.experiments.store import SUFFIX, Store
 from livarot.experiments.telling import names_of, printable
 from livarot.experiments.worker import notes_of
@@ -38,11 +40,15 @@ class CellStatus(NamedTuple):
     planned: int
     done: int
     failed: int
+    stale: int = 0  # of those done: made by other sources of yours than those here
 
 
 class Status(NamedTuple):
-    """The state of a store: its cells in the order of its experiments, damaged files, living drivers, episodes of
-    runs under way, a line of words by the key of each cell that is planned, and experiments that cannot be counted.
+    """The state of a store: its cells in the order of its experiments, damaged files, living drivers, episodes of runs
+    under way.
+
+    ``names`` is a line of words by the key of each cell that is planned; ``unregistered`` tells of the experiments that
+    ask for things that are not registered here, so that they cannot be counted.
     """
 
     cells: list[CellStatus]
@@ -50,7 +56,8 @@ class Status(NamedTuple):
     drivers: int
     episodes_under_way: int
     names: dict[str, str]
-    unknown: list[str]
+    unregistered: list[str]
+    unknown_sources: int = 0  # runs by an earlier livarot, which did not note the sources of plugins
 
     @property
     def planned(self) -> int:
@@ -63,6 +70,10 @@ class Status(NamedTuple):
     @property
     def failed(self) -> int:
         return sum(line.failed for line in self.cells)
+
+    @property
+    def stale(self) -> int:
+        return sum(line.stale for line in self.cells)
 
 
 def living_drivers(store: Store) -> list[str]:
@@ -121,18 +132,16 @@ def remove_folder(folder: Path) -> None:
 def status(store: Store, *, verify: bool = False) -> Status:
     """What is planned (by the experiments run here), stored, failed and under way; ``verify`` reads every file."""
     store.sync(verify=verify)
-    cells = {cell.key: cell for cell in store.cells()}
-    done: dict[str, int] = {}
-    for row in store.index.runs():
-        done[row["cell"]] = done.get(row["cell"], 0) + 1
+    cells = {cell.key: cell for cell in store.cells(synced=True)}
+    done = store.index.counts()
     planned: dict[str, set[int]] = {}
     names: dict[str, str] = {}
-    unknown: list[str] = []
+    unregistered: list[str] = []
     for experiment in store.specs():
         try:
             combinations, seeds = experiment.combinations(), experiment.seed_list()
-        except LivarotError as error:  # an experiment of things that are not registered here
-            unknown.append(f"experiment {experiment.name[:60]!r} ({printable(str(error)[:200])})")
+        except LivarotError as error:
+            unregistered.append(f"experiment {experiment.name[:60]!r} ({printable(str(error)[:200])})")
             continue
         for one in combinations:
             cells.setdefault(one.cell.key, one.cell)
@@ -144,13 +153,17 @@ def status(store: Store, *, verify: bool = False) -> Status:
         failed[key] = failed.get(key, 0) + 1
     living = living_drivers(store)
     under_way = sum(int(note["episodes"]) for token in living for note in notes_of(store.path / "running" / token))
-    lines = [
-        CellStatus(cell, max(len(planned.get(key, ())), done.get(key, 0)), done.get(key, 0), failed.get(key, 0))
-        for key, cell in cells.items()
-    ]
+    sources = made(store, cells.values())
+    stale = Counter(sources.others.values())
+    lines = []
+    for key, cell in cells.items():
+        stored = done.get(key, 0)
+        wanted = max(len(planned.get(key, ())), stored)
+        lines.append(CellStatus(cell, wanted, stored, failed.get(key, 0), stale[key]))
     place = {key: number for number, key in enumerate(names)}
     lines.sort(key=lambda line: place.get(line.cell.key, len(place)))
-    return Status(lines, len(names_in(store.path / "corrupt")), len(living), under_way, names, unknown)
+    damaged = len(names_in(store.path / "corrupt"))
+    return Status(lines, damaged, len(living), under_way, names, unregistered, len(sources.unknown))
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:

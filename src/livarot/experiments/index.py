@@ -1,10 +1,10 @@
 """The index of a store: SQLite beside the files, for quick answers; it can be rebuilt from the files at any time.
 
 The files are the truth.  The index repeats their heads, and has what equal files must not have: seconds and dates.
-Each row carries a digest of itself; a row that does not match it means damage, and the index is made anew.  It also
-holds the claims by which drivers on one store share the work: a claim counts while its driver holds the lock on its own
-file, which the system releases whatever ends the driver.  Where SQLite or locks do not work (some network folders), a
-run may be computed twice, with equal bytes.
+Each row carries a digest of itself; a row that is read and does not match it means damage, and the index is made anew.
+It also holds the claims by which drivers on one store share the work: a claim counts while its driver holds the lock on
+its own file, which the system releases whatever ends the driver.  Where SQLite or locks do not work (some network
+folders), a run may be computed twice, with equal bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from livarot.errors import LivarotError, bad
 from livarot.experiments.folders import own_folder
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 NUMBERS = ("regret", "realised_regret", "sigma_bar", "covered", "optimism_gap", "inner_gap")
 RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seconds", "finished")
+SOURCE_COLUMNS = ("key", "sha256", "plugin")
 CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
 GUARD = "drivers/guard"  # locked by all who work in a store
 CHUNK = 500  # SQLite takes a limited number of values per statement
@@ -37,6 +38,15 @@ CHUNK = 500  # SQLite takes a limited number of values per statement
 
 class IndexDamaged(Exception):
     """A row is not what was written."""
+
+
+class Sync(NamedTuple):
+    """What the comparison of files and index found: runs that are there, and how many were new, gone or damaged."""
+
+    done: set[str]
+    added: int = 0
+    removed: int = 0
+    damaged: int = 0
 
 
 class Index:
@@ -55,6 +65,7 @@ class Index:
         # SQL is made of constant names only; values go in as parameters
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS cells ({_declared(CELL_COLUMNS)}, digest)")
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS runs ({_declared(RUN_COLUMNS)}, digest)")
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS sources ({_declared(SOURCE_COLUMNS)}, digest)")
         self._connection.execute("CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL)")
         self._connection.execute("CREATE INDEX IF NOT EXISTS runs_cell ON runs (cell)")
 
@@ -78,22 +89,59 @@ class Index:
         with self._writing() as connection:
             if owner is not None:
                 _unclaim(connection, owner, [row[0] for row in runs])
-            for table, columns, rows in (("cells", CELL_COLUMNS, cells), ("runs", RUN_COLUMNS, runs)):
-                places = ", ".join("?" * (len(columns) + 1))
-                connection.executemany(
-                    f"INSERT OR REPLACE INTO {table} VALUES ({places})",  # noqa: S608
-                    [(*row, _row_digest(row)) for row in rows],
-                )
+            _insert(connection, "cells", cells)
+            _insert(connection, "runs", runs)
+
+    def add_sources(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert or replace rows, ordered as ``SOURCE_COLUMNS``: which sources made the file of that SHA-256."""
+        with self._writing() as connection:
+            _insert(connection, "sources", rows)
+
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """SHA-256 and plugin by key; nothing if one of them is damaged: the files tell it again."""
+        with contextlib.suppress(IndexDamaged):
+            return {row["key"]: (row["sha256"], row["plugin"]) for row in self._rows("sources", SOURCE_COLUMNS)}
+        return {}
 
     def remove(self, keys: Iterable[str]) -> None:
         with self._writing() as connection:
             connection.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in keys])
+
+    def files(self) -> dict[str, tuple[str, int, int]]:
+        """Key, size and date of every run's file by its key, as they stand there.
+
+        Digests are not checked, which takes much longer than the rest: who finds the file to be another one looks at
+        the whole row.
+        """
+        return {row[0]: row for row in self._select("SELECT key, size, mtime FROM runs")}
+
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of every run's file by its key, likewise."""
+        return dict(self._select("SELECT key, sha256 FROM runs"))
+
+    def counts(self) -> dict[str, int]:
+        """How many runs each cell has, counted in the table itself: an index of it may be damaged on its own."""
+        return dict(self._select("SELECT cell, COUNT(*) FROM runs NOT INDEXED GROUP BY cell"))
+
+    def keys(self, cell: str) -> list[str]:
+        """The runs of a cell."""
+        return [row[0] for row in self._select("SELECT key FROM runs WHERE cell = ?", (cell,))]
+
+    def _select(self, text: str, values: tuple[str, ...] = ()) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(text, values).fetchall()
 
     def runs(self, cell: str | None = None) -> list[dict[str, Any]]:
         """Every run (of a cell), with its digest checked."""
         return self._rows(
             "runs", RUN_COLUMNS, "" if cell is None else "WHERE cell = ?", () if cell is None else (cell,)
         )
+
+    def row(self, key: str) -> dict[str, Any] | None:
+        """One run; None if it is not there, or damaged."""
+        with contextlib.suppress(IndexDamaged, sqlite3.DatabaseError):
+            return next(iter(self._rows("runs", RUN_COLUMNS, "WHERE key = ?", (key,))), None)
+        return None
 
     def cells(self) -> list[dict[str, Any]]:
         return self._rows("cells", CELL_COLUMNS)
@@ -102,8 +150,7 @@ class Index:
         self, table: str, columns: Sequence[str], which: str = "", values: tuple[str, ...] = ()
     ) -> list[dict[str, Any]]:
         text = f"SELECT {', '.join(columns)}, digest FROM {table} {which}"  # noqa: S608
-        with self._lock:
-            found = self._connection.execute(text, values).fetchall()
+        found = self._select(text, values)
         for row in found:
             if _row_digest(row[:-1]) != row[-1]:
                 raise IndexDamaged(f"a row of {table} does not match its digest")
@@ -130,6 +177,13 @@ class Index:
                 connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
             else:
                 _unclaim(connection, owner, keys)
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        places = ", ".join("?" * (len(rows[0]) + 1))
+        values = [(*row, _row_digest(row)) for row in rows]
+        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608
 
 
 def _unclaim(connection: sqlite3.Connection, owner: str, keys: Iterable[str]) -> None:

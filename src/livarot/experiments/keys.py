@@ -13,6 +13,7 @@ Names are looked up in registries and never imported.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -133,8 +134,12 @@ class Cell:
     def run(self, seed: int) -> Run:
         return self._runs.get(seed) or self._runs.setdefault(seed, Run(self, seed))  # with its key, asked for often
 
+    @cached_property
+    def _beginning(self) -> Any:
+        return hashlib.sha256(f'{self.text[:-1]},"seed":'.encode())  # of the text of every run of the cell
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_runs"}  # not sent to workers
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}  # the rest stays here
 
     def model(self) -> MNLMDP:
         """The environment, built."""
@@ -156,7 +161,10 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """The SHA-256 of the text."""
+        found = self.cell._beginning.copy()
+        found.update(f"{self.seed}}}".encode())
+        return str(found.hexdigest())
 
     @property
     def text(self) -> str:
@@ -291,6 +299,9 @@ def _component_name(value: Any) -> str:
 
 
 def _check_plain(name: str, settings: Mapping[str, Any]) -> None:
+    with contextlib.suppress(TypeError, ValueError):
+        canonical(settings)  # all at once: a grid asks for each of its cells
+        return
     for key, value in settings.items():
         try:
             canonical(value)

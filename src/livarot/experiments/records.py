@@ -6,7 +6,7 @@ Parquet file has none, so its one entry ``livarot`` is a canonical JSON object w
 
     content     what was run: the text the key is the SHA-256 of
     columns     SHA-256 of all columns
-    provenance  versions and commit (no host, user, path or environment variable)
+    provenance  versions, commit and hashes of sources (no host, user, path or environment variable)
     summary     totals for tables, computed from the columns
     digest      SHA-256 of the four above
 
@@ -21,9 +21,9 @@ import math
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.experiments.keys import RUN_SCHEMA, Cell, Run, canonical, digest
 from livarot.experiments.result import COLUMNS
+from livarot.experiments.sources import source_of
 from livarot.storage import parse_json, read_regular
 
 FILE_SCHEMA = 1
@@ -50,9 +51,14 @@ LAYOUT: dict[str, Any] = {
     "store_schema": False,
 }
 MAX_SEED = 1 << 63
+PLUGIN = "plugin"  # the entry of a provenance for sources that are not livarot's
 _ENTRY = b"livarot"
 _KEY = re.compile("[0-9a-f]{64}")
 _COVERED = COLUMNS.index("covered")
+_SEED = ',"seed":'  # before the seed, the last of a content
+_HEAD = re.compile(
+    rb'\{"columns":"([0-9a-f]{64})","content":(\{.*\}),"digest":"([0-9a-f]{64})",("file":.*\})', re.DOTALL
+)
 _FIELDS = {"columns", "content", "file", "provenance", "summary", "words"}
 
 
@@ -69,7 +75,9 @@ class Record:
 
 @cache
 def provenance() -> dict[str, Any]:
-    """Which code made a result: versions, the commit of a checkout, and a hash of the sources.
+    """Which code made a result: versions, the commit of a checkout, and a hash of livarot's sources.
+
+    Runs of things that livarot does not have itself also have the hash of :mod:`livarot.experiments.sources`.
 
     >>> sorted(provenance())
     ['commit', 'livarot', 'machine', 'numba', 'numpy', 'pyarrow', 'python', 'source']
@@ -171,7 +179,7 @@ def encode_block(
     summaries: Sequence[dict[str, Any]],
     made_by: str | None = None,
 ) -> list[bytes]:
-    """The bytes of the files of R runs of T episodes each: columns (R, T), bits (R, T, words).
+    """The bytes of the files of R runs of one cell, of T episodes each: columns (R, T), bits (R, T, words).
 
     Step by step for all of them: run by run takes a third longer (the processor's caches).
     """
@@ -180,7 +188,7 @@ def encode_block(
     block = _Block.of(columns, bits)
     words = [block.words(row) for row in range(len(runs))]
     digests = [block.digest(row, count) for row, count in enumerate(words)]
-    text = made_by or _provenance_text()
+    text = made_by or _provenance_text(source_of(runs[0].cell))
     heads = [
         _head_text(run, found, summary, count, text).encode()
         for run, found, summary, count in zip(runs, digests, summaries, words, strict=True)
@@ -229,15 +237,19 @@ class _Block(NamedTuple):
         return pa.Table.from_arrays(values, schema=_schema(words))
 
     def digest(self, row: int, words: int) -> str:
-        """SHA-256 of the numbers of a run alone, little-endian."""
-        total = hashlib.sha256()
-        for name, column in zip(COLUMNS, self.columns, strict=True):
-            total.update(f"{name}\n".encode())
-            total.update(column[row].astype("<f8", copy=False).data)
-        for stage in self.stages[:words]:
-            total.update(b"stages\n")
-            total.update(stage[row].astype("<i4", copy=False).data)
-        return total.hexdigest()
+        return _digest([column[row] for column in self.columns], [stage[row] for stage in self.stages[:words]])
+
+
+def _digest(columns: Iterable[NDArray[np.float64]], stages: Iterable[NDArray[np.int32]]) -> str:
+    """SHA-256 of the numbers of a run alone, little-endian."""
+    total = hashlib.sha256()
+    for name, column in zip(COLUMNS, columns, strict=True):
+        total.update(f"{name}\n".encode())
+        total.update(column.astype("<f8", copy=False).data)
+    for stage in stages:
+        total.update(b"stages\n")
+        total.update(stage.astype("<i4", copy=False).data)
+    return total.hexdigest()
 
 
 def _with_one_nan(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
@@ -266,8 +278,8 @@ def _head_text(run: Run, columns: str, summary: dict[str, Any], words: int, made
 
 
 @cache
-def _provenance_text() -> str:
-    return canonical(provenance())
+def _provenance_text(plugin: str | None) -> str:
+    return canonical(provenance() if plugin is None else provenance() | {PLUGIN: plugin})
 
 
 @cache
@@ -295,7 +307,8 @@ def read_file(path: Path) -> tuple[bytes, os.stat_result]:
 
 def read_head(path: Path) -> dict[str, Any]:
     """The verified head of a file, without its columns; a `LivarotError` of one line if it is not one of ours."""
-    return _head(path, _open(path))
+    head = _head(path, _open(path))
+    return head | {"content": parse_json(head["content"])}
 
 
 def decode(path: Path, data: bytes | None = None) -> Record:
@@ -303,7 +316,7 @@ def decode(path: Path, data: bytes | None = None) -> Record:
     file = _open(path, data)
     head = _head(path, file)
     try:
-        run = Cell.from_content(head["content"]).run(head["content"]["seed"])
+        run = _run(head["content"])
         rows, words = run.cell.episodes, head["words"]
         _check_head(run, rows, words, head["summary"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -311,26 +324,48 @@ def decode(path: Path, data: bytes | None = None) -> Record:
     # guarded by rows x width, which the verified head claims: what a damaged footer claims may be anything
     if file.metadata.num_rows != rows or rows * (len(COLUMNS) * 8 + 4 + 4 * words) > MAX_BYTES:
         _damaged(path, "it has another number of rows than its head says")
-    names = ["episode", *COLUMNS, *(f"{WORDS}{word}" for word in range(words))]
     try:
-        if file.schema_arrow.names != names:
+        if not file.schema_arrow.equals(_schema(words)):
             _damaged(path, "its columns are not those of a run")
         table = file.read(use_threads=False)  # one small file: handing it to threads costs more than reading it
-        for name in COLUMNS:
-            if table.column(name).type != pa.float64():
-                _damaged(path, f"{name!r} is no column of numbers")
-        columns = {name: table.column(name).to_numpy() for name in COLUMNS}
-        bits = np.empty((rows, words), dtype=np.int32)
-        for word in range(words):
-            bits[:, word] = table.column(f"{WORDS}{word}").to_numpy()
-        block = _Block.of({name: column[None] for name, column in columns.items()}, bits[None])
-        episode = table.column("episode").to_numpy()
+        episode, *numbers = map(_numbers, table.columns)
     except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
         _damaged(path, str(error)[:200].splitlines()[0] if str(error) else type(error).__name__, error)
-    if head["columns"] != block.digest(0, words) or not np.array_equal(episode, np.arange(1, rows + 1)):
+    columns = dict(zip(COLUMNS, numbers[: len(COLUMNS)], strict=True))
+    stages = numbers[len(COLUMNS) :]
+    if head["columns"] != _digest(columns.values(), stages) or (episode != _episodes(rows)).any():
         _damaged(path, "its columns do not match their SHA-256")
-    found = {name: column[0] for name, column in zip(COLUMNS, block.columns, strict=True)}
-    return Record(run, found, bits, head["provenance"], head["summary"])
+    bits = stages[0][:, None] if words == 1 else np.array(stages, dtype=np.int32).reshape(words, rows).T
+    return Record(run, columns, bits, head["provenance"], head["summary"])
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """A column, NaN where it has no value; `to_numpy` would import pandas, a third of a second, and is not needed."""
+    whole = column.num_chunks == 1 and column.null_count == 0
+    return np.from_dlpack(column.chunk(0)) if whole else np.asarray(column.to_numpy())
+
+
+def _run(content: str) -> Run:
+    """The run of a canonical content; runs of a cell share it, and what is known of it."""
+    common, _, seed = content.rpartition(_SEED)
+    return _shared(common)[0].run(int(seed[:-1]))
+
+
+def _run_schema(content: str) -> int:
+    found: int = _shared(content.rpartition(_SEED)[0])[1]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _shared(common: str) -> tuple[Cell, Any]:
+    """The cell of a content, less its seed, and the schema: read once for all runs of the cell."""
+    content = parse_json(f"{common}}}")
+    return Cell.from_content(content), content["schema"]
+
+
+@lru_cache(maxsize=16)
+def _episodes(rows: int) -> NDArray[np.int32]:
+    return np.arange(1, rows + 1, dtype=np.int32)
 
 
 def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
@@ -360,25 +395,42 @@ def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:
 
 
 def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
-    metadata = file.metadata.metadata or {}
+    """The head, its content still the text that the key is the hash of."""
     try:
-        head = parse_json(metadata.get(_ENTRY, b"null"))
-        if not isinstance(head, dict):
-            raise TypeError("no head")
-        claimed = head.pop("digest", None)
-        whole = digest(head) == claimed and head.keys() == _FIELDS
-    except (ValueError, TypeError) as error:
+        head, whole = _parsed((file.metadata.metadata or {}).get(_ENTRY, b"null"))
+    except (ValueError, TypeError, RecursionError) as error:
         _damaged(path, "its head is not livarot's", error)
     if not whole:
         _damaged(path, "its head does not match its SHA-256")
     try:
-        later = head["file"] > FILE_SCHEMA or head["content"]["schema"] > RUN_SCHEMA
+        later = head["file"] > FILE_SCHEMA or _run_schema(head["content"]) > RUN_SCHEMA
         writer = head["provenance"].get("livarot")
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         _damaged(path, "its head does not say what a run is", error)
     if later:
         raise bad("path", f"{str(path)!r} was written by livarot {writer}, a later one", cure="upgrade livarot")
     return head
+
+
+def _parsed(text: bytes) -> tuple[dict[str, Any], bool]:
+    """The head and whether it matches its digest.
+
+    As it is written here, the text without its digest is what that is the hash of, and the content, much the longest
+    part, need not be taken apart; another order of the fields is a later version's.
+    """
+    usual = _HEAD.fullmatch(text)
+    if usual is not None:
+        columns, content, claimed, rest = (part.decode() for part in usual.groups())
+        head = parse_json(f"{{{rest}") | {"columns": columns, "content": content}
+        before = f'{{"columns":"{columns}","content":{content},'
+        if hashlib.sha256(f"{before}{rest}".encode()).hexdigest() == claimed:
+            return head, head.keys() == _FIELDS
+    head = parse_json(text)
+    if not isinstance(head, dict):
+        raise TypeError("no head")
+    claimed = head.pop("digest", None)
+    whole = digest(head) == claimed and head.keys() == _FIELDS
+    return head | {"content": canonical(head.get("content"))}, whole
 
 
 def _damaged(path: Path, how: str, error: BaseException | None = None) -> NoReturn:

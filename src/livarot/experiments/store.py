@@ -33,7 +33,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,8 +42,9 @@ from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
 from livarot.experiments.folders import INDEX, INDEX_FILES, check_own, check_store, make_store, names_in, own_folder
-from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, is_busy
+from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, Sync, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
+from livarot.experiments.reading import read_in_threads, sha256_of
 from livarot.experiments.records import (
     Damaged,
     Record,
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 SUFFIX = ".parquet"
 MAX_NOTE = 1 << 20  # bytes of a note of a failed run
-READERS = 2  # verifying is mostly work, not waiting
 
 
 class Entry(NamedTuple):
@@ -79,15 +78,6 @@ class Entry(NamedTuple):
     sha256: str
     seconds: float | None = None
     finished: float | None = None
-
-
-class Sync(NamedTuple):
-    """What :meth:`Store.sync` found: runs that are there, and how many were new, gone or damaged."""
-
-    done: set[str]
-    added: int = 0
-    removed: int = 0
-    damaged: int = 0
 
 
 class Store:
@@ -222,13 +212,15 @@ class Store:
     # ---------------------------------------------------------------- reading
     def stored(self) -> dict[str, os.DirEntry[str]]:
         """The files of runs by key."""
+        return dict(self._entries())
+
+    def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         check_own(self.path)
-        try:
-            with os.scandir(self.path / "runs") as entries:
-                found = {e.name[: -len(SUFFIX)]: e for e in entries if e.name.endswith(SUFFIX)}
-        except FileNotFoundError:
-            return {}
-        return {key: entry for key, entry in found.items() if is_key(key)}
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.path / "runs") as entries:
+            for entry in entries:
+                key = entry.name[: -len(SUFFIX)]
+                if entry.name.endswith(SUFFIX) and is_key(key):
+                    yield key, entry
 
     def read(self, key: str) -> Record:
         """One run, verified; a damaged file is set aside and refused."""
@@ -282,33 +274,43 @@ class Store:
         ``verify`` compares the SHA-256 of every file (of the keys in ``only``), whatever its date says.
         """
         known = self._known()  # before the files: what is finished meanwhile is new, and not gone
-        files = self.stored()
-        gone = [key for key in known if key not in files]
-        doubtful: list[str] = []
         same: set[str] = set()
-        for key, entry in files.items():
-            try:
-                row, stat = known.get(key), entry.stat(follow_symlinks=False)
-            except FileNotFoundError:  # set aside by another process
-                continue
-            trusted = row is not None and (row["size"], row["mtime"]) == (stat.st_size, stat.st_mtime_ns)
-            if trusted and verify and row is not None and (only is None or key in only):
-                trusted = _sha256(Path(entry.path)) == row["sha256"]
-            (same.add if trusted else doubtful.append)(key)
-        found: list[tuple[Run, Entry]] = []
-        damaged = 0
-        with ThreadPoolExecutor(READERS) as pool:
-            checks = pool.map(lambda key: self._checked(key, known.get(key)), doubtful)
-            for key, checked in zip(doubtful, checks, strict=True):
-                if isinstance(checked, Damaged):
-                    damaged += 1
-                    self.set_aside(key, checked)
-                elif checked is not None:
-                    found.append(checked)
-        if gone:
-            self.index.remove(gone)
+        doubtful: dict[str, bool] = {}  # does the index know the run?
+        hashes = self.index.hashes() if verify else {}
+
+        def trusted() -> Iterator[str]:
+            for key, entry in self._entries():
+                try:
+                    row, stat = known.pop(key, None), entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # set aside by another process
+                    continue
+                if row is not None and row[1] == stat.st_size and row[2] == stat.st_mtime_ns:
+                    same.add(key)
+                    if verify and (only is None or key in only):
+                        yield key
+                else:
+                    doubtful[key] = row is not None
+
+        for key, whole in read_in_threads(lambda key: (key, sha256_of(self._name(key)) == hashes.get(key)), trusted()):
+            if not whole:
+                same.discard(key)
+                doubtful[key] = True
+        found, damaged = list[tuple[Run, Entry]](), 0
+
+        def check(key: str) -> tuple[Run, Entry] | Damaged | None:
+            return self._checked(key, self.index.row(key) if doubtful[key] else None)
+
+        checks = read_in_threads(check, [*doubtful])
+        for key, checked in zip(doubtful, checks, strict=True):
+            if isinstance(checked, Damaged):
+                damaged += 1
+                self.set_aside(key, checked)
+            elif checked is not None:
+                found.append(checked)
+        if known:
+            self.index.remove(known)
         self.note(found)
-        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
+        return Sync(same | {run.key for run, _ in found}, len(found), len(known), damaged)
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
@@ -345,21 +347,25 @@ class Store:
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
-    def _known(self) -> dict[str, dict[str, Any]]:
-        """The runs in the index, all of it checked; nothing if it is damaged."""
+    def _known(self) -> dict[str, tuple[str, int, int]]:
+        """The files in the index, each of a known cell; nothing if it is damaged."""
         try:
-            found = {row["key"]: row for row in self.index.runs()}
-            if {row["cell"] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
+            found = self.index.files()
+            if self.index.counts().keys() <= {row["cell"] for row in self.index.cells()}:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:
-            if is_busy(error):  # others are at work with it: it may be whole
-                logger.warning("the index cannot be read (%s): the files are", error)
-                return {}
-            logger.warning("the index is damaged and made anew: %s", error)
-            self.close()
-            self._drop_index()
+            self._doubt(error)
             return {}
+
+    def _doubt(self, error: Exception) -> None:
+        """An index that cannot be read is made anew, unless others are at work with it: then it may be whole."""
+        if is_busy(error):
+            logger.warning("the index cannot be read (%s): the files are", error)
+            return
+        logger.warning("the index is damaged and made anew: %s", error)
+        self.close()
+        self._drop_index()
 
     def _drop_index(self) -> None:
         for name in INDEX_FILES:
@@ -372,21 +378,29 @@ class Store:
         return self.sync()
 
     # ---------------------------------------------------------------- for tables and figures
-    def cells(self) -> list[Cell]:
-        """What was run, each once, in the order of environment, agent and episodes."""
-        used = {row["cell"] for row in self._rows()}
+    def cells(self, *, synced: bool = False) -> list[Cell]:
+        """What was run, each once, in the order of environment, agent and episodes (``synced``: :meth:`sync` was)."""
+        if not synced:
+            self.sync()
+        used = self.index.counts()
         rows = [row for row in self.index.cells() if row["cell"] in used]
         rows.sort(key=lambda row: [row[name] for name in CELL_COLUMNS[1:]])
         return [_cell(row) for row in rows]
 
-    def _rows(self) -> list[dict[str, Any]]:
-        self.sync()
-        return self.index.runs()
+    def _rows(self, cell: str | None = None) -> list[dict[str, Any]]:
+        """Rows of the index, every digest checked; if one is wrong, those of an index made anew."""
+        try:
+            return self.index.runs(cell)
+        except (IndexDamaged, sqlite3.DatabaseError) as error:
+            self._doubt(error)
+            self.sync()
+            return self.index.runs(cell)
 
     def table(self) -> pd.DataFrame:
         """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds."""
         import pandas as pd
 
+        self.sync()
         runs = pd.DataFrame(self._rows(), columns=list(RUN_COLUMNS))
         cells = pd.DataFrame(self.index.cells(), columns=list(CELL_COLUMNS))
         joined = runs.merge(cells, on="cell", how="left")
@@ -394,7 +408,7 @@ class Store:
 
     def seeds(self, cell: Cell) -> list[int]:
         """The seeds of a cell that are there, in order."""
-        return sorted(row["seed"] for row in self.index.runs(cell.key))
+        return sorted(row["seed"] for row in self._rows(cell.key))
 
     def result(self, cell: Cell, seeds: Sequence[int] | None = None) -> RunResult:
         """The runs of a cell as `livarot.run` gives them, verified; all seeds that are there, or these."""
@@ -425,10 +439,3 @@ class Store:
 def _cell(row: Mapping[str, Any]) -> Cell:
     settings = parse_json(row["environment_settings"]), parse_json(row["agent_settings"])
     return Cell(row["environment"], settings[0], row["agent"], settings[1], row["episodes"])
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(read_file(path)[0]).hexdigest()
-    except (OSError, LivarotError):
-        return None

@@ -18,11 +18,12 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.experiments import housekeeping
@@ -31,7 +32,10 @@ from livarot.experiments.checks import check_cells
 from livarot.experiments.folders import own_folder
 from livarot.experiments.index import GUARD, DriverLock, guarded
 from livarot.experiments.keys import Cell, Run
+from livarot.experiments.progress import Observer, Report, Snapshot
+from livarot.experiments.sources import sources_of
 from livarot.experiments.spec import Experiment
+from livarot.experiments.stale import STALE, made, plugin_of, warn
 from livarot.experiments.store import SUFFIX, Store
 from livarot.experiments.tasks import GROUP, Part, Task, cut, join, plan
 from livarot.experiments.worker import STOP, Outcome, fault_notes, notes_of
@@ -42,38 +46,6 @@ ATTEMPTS = 3
 PATIENCE = 2.0  # seconds that workers have to stop by themselves
 LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-
-
-class Snapshot(NamedTuple):
-    """How far a sweep is."""
-
-    planned: int
-    done: int  # stored, those of earlier sweeps included
-    failed: int
-    episodes: int  # of this sweep, runs under way included
-    episodes_planned: int  # of this sweep
-    seconds: float
-
-
-Observer = Callable[[Snapshot], None]
-
-
-@dataclass
-class Report:
-    """What a sweep did."""
-
-    planned: int
-    before: int = 0  # stored already
-    done: int = 0  # computed now, or by another driver meanwhile
-    failed: dict[str, str] = field(default_factory=dict)  # traceback by key
-    deaths: int = 0  # of workers
-    seconds: float = 0.0
-    episodes: int = 0
-    signal: int | None = None  # what stopped it
-
-    @property
-    def complete(self) -> bool:
-        return self.before + self.done == self.planned
 
 
 def sweep(
@@ -88,6 +60,7 @@ def sweep(
     checkpoint_seconds: float = 30.0,
     checkpoint_episodes: int | None = None,
     imports: Sequence[str] = (),
+    stale: str = "keep",
     observer: Observer | None = None,
     last_words: Callable[[Report], None] | None = None,
 ) -> Report:
@@ -96,6 +69,10 @@ def sweep(
     ``shard=(i, n)`` is the i-th of n parts (1 <= i <= n), every n-th seed of each cell; a task has ``group``
     runs at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
     driver and workers, which register agents or environments of your own.
+
+    Stored runs that were made by other sources of these than those here (:mod:`livarot.experiments.sources`) are told
+    by warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them again:
+    each file is replaced when its new one is complete.
 
     SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even
     then, ``last_words(report)`` is called and the process ends.
@@ -108,23 +85,28 @@ def sweep(
     require_positive_int("shard", shard[1])
     if not 1 <= shard[0] <= shard[1]:
         raise bad("shard", f"{shard[0]}/{shard[1]} is no part", cure="number the parts 1/n to n/n")
+    if stale not in STALE:
+        raise bad("stale", f"{stale!r} is neither of {', '.join(map(repr, STALE))}")
     planned = plan(experiment, shard)
-    check_cells(_unfinished(planned, Path(store) / "runs"))
+    sources = sources_of(part.cell for part in planned)
+    check_cells(_unfinished(planned, Path(store) / "runs", also=sources if stale == "recompute" else ()))
     options = {
         "checkpoint_seconds": checkpoint_seconds,
         "checkpoint_episodes": checkpoint_episodes,
         "imports": tuple(imports),
     }
     with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False):
-        begun = _Sweep(opened, planned, group, options, observer, last_words)  # from here on its lock protects it
+        # from here on its lock protects it
+        begun = _Sweep(opened, planned, group, stale, sources, options, observer, last_words)
         opened.add_spec(experiment)
         return begun.run(backend, workers, address)
 
 
-def _unfinished(planned: list[Part], folder: Path) -> list[Cell]:
-    """The cells that lack some file."""
+def _unfinished(planned: list[Part], folder: Path, also: Container[str] = ()) -> list[Cell]:
+    """The cells that lack some file, and those of these keys."""
     there = set(os.listdir(folder)) if folder.is_dir() else set()
-    return [part.cell for part in planned if any(f"{run.key}{SUFFIX}" not in there for run in part.runs)]
+    lacking = (part for part in planned if any(f"{run.key}{SUFFIX}" not in there for run in part.runs))
+    return [*(part.cell for part in lacking), *(part.cell for part in planned if part.cell.key in also)]
 
 
 def _without(part: Part, keys: Container[str]) -> Part:
@@ -138,12 +120,16 @@ class _Sweep:
         store: Store,
         planned: list[Part],
         group: int,
+        stale: str,
+        sources: dict[str, str],
         options: dict[str, Any],
         observer: Observer | None,
         last_words: Callable[[Report], None] | None,
     ) -> None:
         self.store, self.planned, self.group, self.options = store, planned, group, options
         self.observer, self.last_words = observer, last_words
+        self.stale, self.sources = stale, sources
+        self.outdated: set[str] = set()  # stored, and to be computed again
         self.runs: dict[str, Run] = {run.key: run for part in planned for run in part.runs}
         self.report = Report(len(self.runs))
         self.begin = time.monotonic()
@@ -164,6 +150,8 @@ class _Sweep:
         housekeeping.tidy(self.store, self.lock)
         self._place()
         present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
+        self._look_for_stale()
+        present -= self.outdated
         self.report.before = len(present)
         parts = [_without(part, present) for part in cut(self.planned, workers, self.group)]
         wanted = [part for part in parts if part.seeds]
@@ -190,9 +178,26 @@ class _Sweep:
 
     def _task(self, *parts: Part) -> int:
         number = len(self.tasks)
-        self.tasks[number] = Task(number, str(self.store.path.resolve()), self.lock.token, parts, **self.options)
+        sources = {part.cell.key: self.sources[part.cell.key] for part in parts if part.cell.key in self.sources}
+        self.tasks[number] = Task(
+            number, str(self.store.path.resolve()), self.lock.token, parts, sources=sources, **self.options
+        )
         self.strikes[number] = 0
         return number
+
+    def _look_for_stale(self) -> None:
+        """Say which of the planned runs were made by other sources."""
+        cells = {part.cell.key: part.cell for part in self.planned}
+        found = {key: cell for key, cell in made(self.store, cells.values()).others.items() if key in self.runs}
+        self.report.stale = dict(Counter(found.values()))
+        warn([cells[cell] for cell in found.values()], self.stale)
+        self.outdated = set(found) if self.stale == "recompute" else set()
+
+    def _ready(self, key: str) -> bool:
+        """Is the run stored, and by the sources it is to be made by?"""
+        if key not in self.outdated:
+            return self.store.has(key)
+        return plugin_of(self.store, key) == self.sources[self.runs[key].cell.key]
 
     def _work(self, chosen: Engine, pending: list[int]) -> None:
         while (pending or self.elsewhere) and not self.stopping.is_set():
@@ -242,7 +247,7 @@ class _Sweep:
                 return
             task = self.tasks[number]
             mine = self._claim(task.keys)
-            ready = {key for key in mine if self.store.has(key)}
+            ready = {key for key in mine if self._ready(key)}
             if ready:
                 self._release(ready)
             gone = (set(task.keys) - mine) | ready
@@ -268,6 +273,9 @@ class _Sweep:
             self._release(task.keys)
         if outcome.verdict == "unwritable":
             raise bad("store", outcome.message, cure="free the disk or choose another --store, then run the same again")
+        if outcome.verdict == "foreign":
+            problem = f"a worker has other sources of {outcome.message} than this process"
+            raise bad("backend", problem, cure="restart the workers that are not livarot's, then run the same again")
         again = self._after_exception(task, outcome) if outcome.verdict == "failed" else []
         self._show()
         return again
@@ -326,7 +334,7 @@ class _Sweep:
         """See what the other drivers have done; what a dead one left is ours."""
         time.sleep(0.1)
         left: dict[str, list[Run]] = {}
-        ready = {key for key in self.elsewhere if self.store.has(key)}
+        ready = {key for key in self.elsewhere if self._ready(key)}
         self.report.done += len(ready)
         self.elsewhere -= ready
         for key in self.elsewhere & self._failed_elsewhere():
@@ -420,3 +428,6 @@ class _Sweep:
         self._release()
         housekeeping.remove_folder(self.folder)
         self.lock.release()
+
+
+__all__ = ["Observer", "Report", "Snapshot", "sweep"]

@@ -6,7 +6,7 @@ than an episode of one, and a task of some milliseconds takes as long again to b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,7 @@ class Task:
     checkpoint_seconds: float = 30.0
     checkpoint_episodes: int | None = None
     imports: tuple[str, ...] = ()
+    sources: Mapping[str, str] | None = None  # of plugins, as the driver has them, by the key of the cell
 
     @property
     def runs(self) -> list[Run]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import hashlib
 import importlib
 import json
 import os
@@ -30,6 +29,7 @@ from livarot.errors import LivarotError
 from livarot.experiments import checkpoint
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.loop import STAGES, Replicas
+from livarot.experiments.sources import source_of
 from livarot.experiments.store import Entry, Store
 from livarot.experiments.tasks import Part, Task
 from livarot.storage import parse_json, read_regular
@@ -47,7 +47,8 @@ _PATHS = re.compile(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task: ``done``, ``failed`` (an exception of its own), ``stopped`` or ``unwritable``.
+    """What became of a task: ``done``, ``failed`` (an exception of its own), ``stopped``, ``unwritable``, or
+    ``foreign`` (this worker has other sources of a plugin than the driver).
 
     Whatever it is, the runs in ``entries`` (by key) are stored.
     """
@@ -73,6 +74,8 @@ def execute(task: Task) -> Outcome:
         return Outcome(task.number, "stopped", entries)
     except _Unwritable as error:
         return Outcome(task.number, "unwritable", entries, str(error))
+    except _OtherSources as error:
+        return Outcome(task.number, "foreign", entries, str(error))
     except (Exception, SystemExit):  # an agent that calls sys.exit fails, and nothing else ends
         return Outcome(task.number, "failed", entries, readable_traceback())
     finally:
@@ -82,7 +85,8 @@ def execute(task: Task) -> Outcome:
 
 def _execute(task: Task, entries: dict[str, Entry]) -> None:
     """Part after part; what is computed is written soon, and whatever happens to a later part."""
-    source = _imported(task.imports)
+    for name in task.imports:  # named on the command line and never by a file
+        importlib.import_module(name)
     try:
         folder = _store(task.store).path / "checkpoints"
     except LivarotError as error:
@@ -94,6 +98,9 @@ def _execute(task: Task, entries: dict[str, Entry]) -> None:
             if (task.marker.parent / STOP).exists():
                 raise Stopped
             begin = time.perf_counter()
+            source = source_of(part.cell) or ""
+            if task.sources is not None and task.sources.get(part.cell.key, "") != source:
+                raise _OtherSources(f"{part.cell.agent!r} in {part.cell.environment!r}")
             replicas = _replicas(part)
             checkpoint.restore(folder, part.cell, replicas, source)
             _advance(task, part, replicas, folder, source, episodes)
@@ -110,6 +117,10 @@ class _Unwritable(Exception):
     """A result or a checkpoint could not be written; the next one could not either."""
 
 
+class _OtherSources(Exception):
+    """What this process has imported is not what the driver has."""
+
+
 @lru_cache(maxsize=4)
 def _model(environment: str, settings: str) -> MNLMDP:
     return Cell(environment, json.loads(settings), "", {}, 1).model()
@@ -124,15 +135,6 @@ def _replicas(part: Part) -> Replicas:
     cell = part.cell
     mdp = _model(cell.environment, canonical(cell.environment_settings))
     return Replicas([mdp], cell.learner(mdp), cell.episodes, part.seeds)
-
-
-def _imported(names: tuple[str, ...]) -> str:
-    """Import modules, named on the command line and never by a file; a hash of their sources."""
-    found = hashlib.sha256()
-    for name in names:
-        path = getattr(importlib.import_module(name), "__file__", None)
-        found.update(name.encode() + b"\0" + (b"" if path is None else Path(path).read_bytes()))
-    return found.hexdigest()[:16] if names else ""
 
 
 def _advance(task: Task, part: Part, replicas: Replicas, folder: Path, source: str, before: int) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +32,8 @@ from livarot.experiments.keys import (
     environment_content,
     resolved,
 )
-from livarot.experiments.records import Damaged, decode
+from livarot.experiments.reading import read_in_threads
+from livarot.experiments.records import decode
 from livarot.experiments.spec import Experiment, variants
 from livarot.experiments.store import Store
 from livarot.experiments.telling import counted
@@ -40,12 +41,11 @@ from livarot.experiments.telling import counted
 POINTS = 100  # of a curve
 CURVES = ("regret", "realised_regret", "optimism_gap")  # the first two summed up over the episodes
 OPTIMISTIC = -1e-9  # a plan's value may be below V* by rounding
-READERS = 4
 MAX_LABEL, MAX_VALUE = 200, 60  # signs of a part of a name
 BREAKS = " ,(/"  # a name may be cut after these
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Reduced:
     """One run: curves (3, points), NaN where the agent has none, and totals by name (None: the agent has none)."""
 
@@ -76,6 +76,7 @@ class Runs:
         return [(json.loads(text), count) for text, count in counted.most_common()]
 
 
+@lru_cache(maxsize=64)
 def kept_episodes(n_episodes: int, points: int = POINTS) -> NDArray[np.int64]:
     """At most ``points`` episodes (0-based), evenly spread, the first and the last among them.
 
@@ -118,12 +119,12 @@ def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]
     keys = sorted(store.stored())
     damaged: list[str] = []
     require_memory("store", f"the curves of {len(keys)} runs", (3 * POINTS + 200) * len(keys))
-    with ThreadPoolExecutor(READERS) as pool:
-        for key, found in pool.map(lambda key: _read(store, key), [key for key in keys if key not in cache]):
-            if isinstance(found, str):
-                damaged.append(found)
-            elif found is not None:
-                cache[key] = found
+    new = [key for key in keys if key not in cache]
+    for key, found in zip(new, read_in_threads(lambda key: _read(store, key), new), strict=True):
+        if isinstance(found, str):
+            damaged.append(found)
+        elif found is not None:
+            cache[key] = found
     cells: dict[str, Cell] = {}
     runs: dict[str, list[Reduced]] = {}
     for key in keys:
@@ -141,20 +142,23 @@ def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]
     )
 
 
-def _read(store: Store, key: str) -> tuple[str, tuple[Cell, Reduced] | str | None]:
+def _read(store: Store, key: str) -> tuple[Cell, Reduced] | str | None:
+    path = store.run_path(key)
     try:
-        record = decode(store.run_path(key))
-    except Damaged as error:
-        return key, str(error)
-    except LivarotError as error:
-        if store.has(key):  # a later version's file
-            return key, str(error)
-        return key, None  # removed in the meantime
+        record = decode(path, path.read_bytes())
+    except FileNotFoundError:
+        return None  # removed in the meantime
+    except (OSError, LivarotError) as error:  # damaged, a later version's, or not to be read
+        return str(error)
     if record.run.key != key:
-        return key, f"{key}: it holds another run than its name says"
-    curves, totals = reduce_columns(record.columns)
+        return f"{key}: it holds another run than its name says"
     cell = record.run.cell
-    return key, (cell, Reduced(cell.key, record.run.seed, curves, totals, canonical(record.provenance)))
+    # equal texts are one: most runs of a store were made by the same code
+    return cell, Reduced(cell.key, record.run.seed, *reduce_columns(record.columns), _text(record.provenance))
+
+
+def _text(provenance: dict[str, Any]) -> str:
+    return sys.intern(canonical(provenance))
 
 
 def _order(cell: Cell) -> tuple[Any, ...]:
