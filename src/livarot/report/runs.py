@@ -33,7 +33,7 @@ from livarot.experiments.keys import (
     resolved,
 )
 from livarot.experiments.reading import read_in_threads
-from livarot.experiments.records import decode
+from livarot.experiments.records import decode, read_file
 from livarot.experiments.spec import Experiment, variants
 from livarot.experiments.store import Store
 from livarot.experiments.telling import counted
@@ -145,7 +145,7 @@ def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]
 def _read(store: Store, key: str) -> tuple[Cell, Reduced] | str | None:
     path = store.run_path(key)
     try:
-        record = decode(path, path.read_bytes())
+        record = decode(path, read_file(path)[0])
     except FileNotFoundError:
         return None  # removed in the meantime
     except (OSError, LivarotError) as error:  # damaged, a later version's, or not to be read
