@@ -32,19 +32,6 @@ CONTAINERS = {
     "ValueInterval", "WarmStarted", "Constants", "icu_sepsis",
 }  # fmt: skip
 
-# arguments whose checks come with those of plans, episodes and states
-ELSEWHERE = {
-    ("solve", "mdp"), ("evaluate", "mdp"), ("evaluate", "policy"), ("simulate", "mdp"), ("run", "mdp"),
-    ("run", "agent"), ("run", "progress"), ("learn", "agent"), ("learn", "problem"), ("learn", "state"),
-    ("learn", "progress"), ("learn with features", "agent"), ("learn with features", "terminal_states"),
-    ("learn with features", "encode"),
-    ("Online", "agent"), ("Online", "problem"), ("Online", "state"), ("Online.observe", "reward"),
-    ("check_agent", "agent"), ("check_agent", "env"), ("optimistic_plan", "problem"), ("optimistic_plan", "estimate"),
-    ("optimistic_plan", "radius"), ("optimistic_plan", "rule"), ("Estimate", "theta"), ("Estimate", "gram"),
-    ("Estimate", "whiten"), ("Episodes.from_states", "problem"), ("save_state", "agent"), ("save_state", "state"),
-    ("load_state", "agent"), ("load_state", "problem"), ("tune", "mdp"), ("tune", "agent"), ("tune", "progress"),
-}  # fmt: skip
-
 HORIZON, STATES, ACTIONS = 3, 3, 2
 
 

@@ -65,7 +65,7 @@ def test_every_public_name_is_tried(tmp_path, monkeypatch):
 def test_the_survey_sees_it(tmp_path, monkeypatch, body, verdict):
     """With one function in place of the library's."""
     function = f"def f(x):\n    if isinstance(x, float) and x == 1.5:\n        return 0\n    {body}\n"
-    table = "ELSEWHERE = ()\ndef all_calls():\n    return {'f': (f, {'x': 1.5})}\n"
+    table = "def all_calls():\n    return {'f': (f, {'x': 1.5})}\n"
     (tmp_path / "fake_calls.py").write_text(function + table)
     monkeypatch.setenv("LIVAROT_FUZZ_CALLS", "fake_calls")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)

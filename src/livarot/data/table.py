@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.checks import whole_numbers
 from livarot.core.ragged import BoolArray, IntArray
+from livarot.core.sizes import memory_limit
 from livarot.errors import LivarotError, bad
 
-MAX_BYTES = 1 << 32  # of a table in memory
 ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # how far a file may be packed, if it is larger than that in memory
 NUMBER = 8  # bytes of a number, or of a reference to a label
 
@@ -292,7 +292,7 @@ def _unpacked_size(metadata: Any) -> int:
 def _check_size(path: Path, size: int) -> None:
     """Refuse what would fill the memory, before it is read; a small file that becomes a large table is no accident."""
     on_disk = path.stat().st_size
-    if size > min(MAX_BYTES, max(ALWAYS_READ, MOST_PACKED * on_disk)):
+    if size > min(memory_limit(), max(ALWAYS_READ, MOST_PACKED * on_disk)):
         problem = f"{str(path)!r} has {on_disk} bytes and would take {size / 2**20:.0f} MiB of memory"
         raise bad("data", problem, cure="if that is right, read it yourself and hand over the table")
 
