@@ -23,7 +23,7 @@ import numpy as np
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES
 from livarot.core.mnl import exp
-from livarot.planning.climb import EASE
+from livarot.planning.climb import EASE, STUCK
 from livarot.planning.climb import LEAST as SHORT
 from livarot.planning.lanes import BEST_F, BEST_GAP, BETA, HALF, SCALE, WIDTH, Z0, P
 from livarot.planning.starts import best_on_chords
@@ -176,6 +176,7 @@ def climb_three(n_iter, w, lanes, k):
             sigma = max(bend, EASE * last) if take else max(4.0 * last, w[FLOOR + lane] * math.sqrt(gg))
             allowed = w[SLACK + lane] + gx
             moves = allowed < 0.0 or reach * reach * gg > allowed * allowed
+            moves = moves and (take or reach * reach * sigma * sigma <= STUCK * gg)
             moving = 1.0 if moves else 0.0
             length = math.sqrt(max(gg + sigma * (2.0 * gx + sigma * (x1 * x1 + x2 * x2)), 0.0))
             length = max(length, SHORT)
