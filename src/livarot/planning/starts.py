@@ -9,8 +9,9 @@ only.  The chords searched have the directions
   thick one), and
 - of the pushes of the top-valued outcomes, y_i - (mean of the others at the centre),
 
-and pass through the best point so far, the centre and (the axes and the first push only) both ends of every axis; the
-points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best one of all is the next start.
+and pass through the best point so far and, at half-widths above BROAD, the centre and (the axes and the first push
+only) both ends of every axis; the points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best one
+of all is the next start (at smaller half-widths only if it is better than the best so far).
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -26,6 +27,7 @@ from livarot.core.mnl import exp
 AXES, PUSHES, SAMPLES = 4, 8, 8  # at most so many axes and pushes; points of a chord
 STEP, TOP, TOTAL, MEAN, SIZE = (SAMPLES * name for name in range(5))
 END = 0.9  # of an axis: a chord through its very end would have no length across
+BROAD = 4.0  # logit half-widths above which the centre and the ends are searched too, not the best point only
 THIN = 1e-12  # shorter axes, relative to the first, are rounding
 
 
@@ -137,7 +139,7 @@ def expectations(z, slope, way, v, n, w):
 @jit
 def best_on_chords(z, y, v, n, k, beta, at, everywhere, start):
     """start = the best point on chords through ``at`` and, if ``everywhere``, through the centre and the ends of the
-    axes; all in the ball |x| <= beta.  False if there is no direction to go."""
+    axes; all in the ball |x| <= beta.  Returns its value, -inf if there is no direction to go."""
     ways, axes = directions(z, y, v, n, k)
     slope, base, logits = np.empty((len(ways), n)), np.empty(k), np.empty(n)  # in units of beta
     w = np.empty(SIZE)
@@ -174,4 +176,4 @@ def best_on_chords(z, y, v, n, k, beta, at, everywhere, start):
                     best = w[MEAN + s]
                     for j in range(k):
                         start[j] = beta * (base[j] + w[STEP + s] * ways[way, j])
-    return len(ways) > 0
+    return best

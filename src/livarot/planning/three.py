@@ -26,7 +26,7 @@ from livarot.core.mnl import exp
 from livarot.planning.climb import EASE, STUCK
 from livarot.planning.climb import LEAST as SHORT
 from livarot.planning.lanes import BEST_F, BEST_GAP, BETA, HALF, SCALE, WIDTH, Z0, P
-from livarot.planning.starts import best_on_chords
+from livarot.planning.starts import BROAD, best_on_chords
 
 # one flat array, a constant name per quantity: problem, point, gradient, trial point, progress, result
 (
@@ -253,7 +253,9 @@ def next_starts(start, wide, wl, w, w2, lanes):
         z[1], z[2], v[1], v[2] = w[L1 + lane], w[L2 + lane], w[W1 + lane], w[W2 + lane]
         y[1, 0], y[2, 0], y[2, 1] = w[C11 + lane], w[C21 + lane], w[C22 + lane]
         at[0], at[1] = w[BEST1 + lane], w[BEST2 + lane]
-        if not best_on_chords(z, y, v, 3, 2, w[REACH + lane], at, start == 0, point):
+        everywhere = start == 0 and wl[HALF + lane] > BROAD
+        least = -math.inf if everywhere else w[BEST + lane]
+        if not best_on_chords(z, y, v, 3, 2, w[REACH + lane], at, everywhere, point) > least:
             continue
         for name in range(CARRIED):
             w2[name * LANES + count] = w[name * LANES + lane]
