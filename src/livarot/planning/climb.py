@@ -45,7 +45,7 @@ from livarot.planning.lanes import (
     gradient,
     logits_and_weights,
 )
-from livarot.planning.starts import BROAD, best_on_chords, next_best, push
+from livarot.planning.starts import best_on_chords, next_best, push
 
 EASE = 0.03  # the shift falls at most so much from one step to the next
 STUCK = (
@@ -253,9 +253,8 @@ def next_starts(solver, start, tol, wide, y, v, wo, wc, wl, n_out, m, lanes):
                 point[0, k] = 0.0
             if chords:
                 wl[LAST + lane] = wl[BEST_F + lane]
-                everywhere = start == 0 and wl[HALF + lane] > BROAD
-                least = -math.inf if everywhere else wl[BEST_F + lane]
-                settled = not best_on_chords(z, rows, worth, n_out, m, beta, at, everywhere, point[0]) > least
+                found = best_on_chords(z, rows, worth, n_out, m, beta, at, start == 0, point[0])
+                settled = found == -math.inf
             else:
                 pick = next_best(worth, n_out, int(wl[LAST + lane]))
                 wl[LAST + lane] = pick

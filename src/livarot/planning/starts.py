@@ -9,9 +9,8 @@ only.  The chords searched have the directions
   thick one), and
 - of the pushes of the top-valued outcomes, y_i - (mean of the others at the centre),
 
-and pass through the best point so far and, at half-widths above BROAD, the centre and (the axes and the first push
-only) both ends of every axis; the points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best one
-of all is the next start (at smaller half-widths only if it is better than the best so far).
+and pass through the best point so far, the centre and (the axes and the first push only) both ends of every axis; the
+points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best one of all is the next start.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -27,7 +26,6 @@ from livarot.core.mnl import exp
 AXES, PUSHES, SAMPLES = 4, 8, 8  # at most so many axes and pushes; points of a chord
 STEP, TOP, TOTAL, MEAN, SIZE = (SAMPLES * name for name in range(5))
 END = 0.9  # of an axis: a chord through its very end would have no length across
-BROAD = 4.0  # logit half-widths above which the centre and the ends are searched too, not the best point only
 THIN = 1e-12  # shorter axes, relative to the first, are rounding
 
 
