@@ -84,7 +84,7 @@ def test_a_plan_uses_it_and_agrees_with_inner_max():
 
 
 def test_moderately_wide_sets_are_seldom_missed():
-    """Half-widths from 1 to 4 against a search of the disc: none of 3,000; the start at the centre alone misses many."""
+    """Half-widths from 1 to 4 against a search of the disc: none of 3,000; the centre alone misses many."""
     angle = np.linspace(0, 2 * np.pi, 180, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     disc = np.concatenate([length * ring for length in np.linspace(0.1, 1, 10)])
