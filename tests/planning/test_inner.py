@@ -84,12 +84,12 @@ def test_the_bound_is_the_smallest_of_its_parts():
     """The box, the gradient with max|phi_i|^2 / 2 and with max|phi_i - phi_j|^2 / 8: no more and no less."""
     rng, pairwise = np.random.default_rng(77), 0
     for k in range(60):
-        row, values, region = scaled_problem(rng, 1 + k % 3, int(rng.integers(3, 6)), (0.1, 0.3, 1.0)[k % 3])
+        row, values, region = scaled_problem(rng, 1 + k % 3, int(rng.integers(3, 6)), (0.03, 0.1, 0.3)[k % 3])
         found, span = solved(row, values, region), np.ptp(values)
         box, gradient = twin.box_bound(row, values, region), twin.variance_bound(row, values, region)
         assert found.upper == pytest.approx(min(box, gradient), abs=1e-12 * span)
         pairwise += gradient < box - 1e-6 * span
-    assert pairwise > 20
+    assert pairwise > 10
 
 
 @pytest.mark.parametrize(("d", "n"), [(3, 4), (4, 6), (5, 5)])

@@ -211,6 +211,6 @@ def utility_bound(v, y, n, size, m, radius, box, wo, wl):
         return weighted / total
     wl[FT], wl[LOW], wl[PEAK], wl[SLIP] = low, low, high, rounding(n, m, logit, reach)
     out[0] = high
-    box_weights(wo, wl, n, 1)
+    box_weights(wo, wl, n, m, 1)
     box_bound(worth, wo, wl, out, n, 1)
     return out[0]

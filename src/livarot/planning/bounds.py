@@ -51,8 +51,8 @@ def largest_norm(y, wl, n_out, m, lanes):
 
 @jit
 def rounding(n_out, m, logit, reach):
-    """What rounding may do to a logit, and relatively to a weight or a sum of ``n_out`` of them: a bound for logits of
-    at most ``logit``, features of ``m`` columns and moves of them of at most ``reach`` = beta max|y_i|."""
+    """What rounding may do to a logit of size ``logit``, and relatively to a weight or a sum of ``n_out`` of them, with
+    features of ``m`` columns and moves of at most ``reach`` = beta max|y_i|."""
     return EPSILON * (n_out + m + 8.0) * (1.0 + logit + reach)
 
 
@@ -63,7 +63,7 @@ def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     The variance-aware bound (certain): the first term is the gradient at the centre, the
     second bounds half the second derivative, |f''| <= span(V) Var(Yx), and Var(Yx) <= max ((y_i - c).x)^2 for any c.
     Expects p at the centre in wo[P] and :func:`centre_widths` done; leaves max V in wl[PEAK], min V in wl[LOW], f0 in
-    wl[FT] and what rounding may do to a logit in wl[SLIP].
+    wl[FT] and what rounding may do to a logit, its mean size being sum_i p_i |z_i|, in wl[SLIP].
     """
     centre_weights(v, wo, wl, n_out, lanes)
     gradient(y, wo, wc, n_out, m, lanes)
@@ -71,13 +71,13 @@ def variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     for lane in range(lanes):
         wl[PEAK + lane] = v[0, lane]
         wl[LOW + lane] = v[0, lane]
-        wl[SLIP + lane] = abs(wo[0, Z0 + lane])
+        wl[SLIP + lane] = wo[0, P + lane] * abs(wo[0, Z0 + lane])
         wl[NORM + lane] = 0.0
     for i in range(1, n_out):
         for lane in range(lanes):
             wl[PEAK + lane] = max(wl[PEAK + lane], v[i, lane])
             wl[LOW + lane] = min(wl[LOW + lane], v[i, lane])
-            wl[SLIP + lane] = max(wl[SLIP + lane], abs(wo[i, Z0 + lane]))
+            wl[SLIP + lane] += wo[i, P + lane] * abs(wo[i, Z0 + lane])
     for k in range(m):
         for lane in range(lanes):
             wl[NORM + lane] += wc[k, GT + lane] * wc[k, GT + lane]
@@ -100,19 +100,22 @@ def rounded_up(f0, rise, slip, low, high):
 
 
 @jit
-def box_weights(wo, wl, n_out, lanes):
+def box_weights(wo, wl, n_out, m, lanes):
     """The weights of raised and lowered logits, e^(z + b - top) in wo[Z] and e^(z - b - top) in wo[Q], where the
-    half-widths b are larger than wo[WIDTH] by wl[SLIP], and lowered weights next to underflow count as 0."""
+    half-widths b are larger than wo[WIDTH] by wl[SLIP] and by what rounding may
+    do to a logit of that size.  Lowered weights next to underflow count as 0."""
     for lane in range(lanes):
-        wl[TOP + lane] = wo[0, Z0 + lane] + (wo[0, WIDTH + lane] + wl[SLIP + lane])
-    for i in range(1, n_out):
-        for lane in range(lanes):
-            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z0 + lane] + (wo[i, WIDTH + lane] + wl[SLIP + lane]))
+        wl[TOP + lane] = -math.inf
     for i in range(n_out):
         for lane in range(lanes):
-            width = wo[i, WIDTH + lane] + wl[SLIP + lane]
-            wo[i, Z + lane] = exp(wo[i, Z0 + lane] + width - wl[TOP + lane])
-            lowered = wo[i, Z0 + lane] - width - wl[TOP + lane]
+            width = wo[i, WIDTH + lane] + (wl[SLIP + lane] + rounding(n_out, m, abs(wo[i, Z0 + lane]), 0.0))
+            wo[i, Z + lane] = wo[i, Z0 + lane] + width
+            wo[i, Q + lane] = wo[i, Z0 + lane] - width
+            wl[TOP + lane] = max(wl[TOP + lane], wo[i, Z + lane])
+    for i in range(n_out):
+        for lane in range(lanes):
+            wo[i, Z + lane] = exp(wo[i, Z + lane] - wl[TOP + lane])
+            lowered = wo[i, Q + lane] - wl[TOP + lane]
             wo[i, Q + lane] = exp(lowered) if lowered > UNDERFLOW else 0.0
 
 
@@ -157,7 +160,7 @@ def box_bound(v, wo, wl, out, n_out, lanes):
 def upper_bound(y, v, wo, wc, wl, out, n_out, m, lanes):
     """out = the smaller of the box relaxation and the variance-aware bound (expects what that one does)."""
     variance_bound(y, v, wo, wc, wl, out, n_out, m, lanes)
-    box_weights(wo, wl, n_out, lanes)
+    box_weights(wo, wl, n_out, m, lanes)
     box_bound(v, wo, wl, out, n_out, lanes)
 
 

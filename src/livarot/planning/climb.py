@@ -48,6 +48,9 @@ from livarot.planning.lanes import (
 from livarot.planning.starts import best_on_chords, next_best, push
 
 EASE = 0.03  # the shift falls at most so much from one step to the next
+STUCK = (
+    1e32  # a refused step shorter than 1e-16 beta is rounding, and the next one would be shorter: a lane rests there
+)
 LEAST = 1e-140  # shorter gradients have no square: a step along them is not lengthened to the radius
 
 
@@ -63,9 +66,9 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
     since gamma = 1 would forget it.
 
     The first-order (Frank-Wolfe) gap is beta |g| - g.x; a lane rests (wl[GAP] = 0, else infinite) when it is at most
-    tol * wl[SCALE].  wl[NORM] is 2/beta.  Leaves wc[X], wl[F], wl[FINAL] = gap, counts
-    wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest, so that the caller can
-    move the others together.
+    tol * wl[SCALE], or when a step is refused that is shorter than rounding.  wl[NORM] is 2/beta.  Leaves wc[X], wl[F],
+    wl[FINAL] = gap, counts wl[STEPS], and returns (steps, lanes still moving): it stops early when most lanes rest, so
+    that the caller can move the others together.
     """
     while True:
         if k > 0 or not fresh:
@@ -86,7 +89,7 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
         ascent = k > 0 and solver == SHIFTED_POWER
         for lane in range(lanes):
             resting = wl[GAP + lane] == 0.0
-            lower = ascent and wl[FT + lane] < wl[F + lane] - 1e-15 * wl[SCALE + lane]
+            lower = ascent and not wl[FT + lane] >= wl[F + lane] - 1e-15 * wl[SCALE + lane]
             take = not (resting or lower)
             bend = max(0.0, -wl[TOP + lane] / max(wl[TOTAL + lane], 1e-300))
             wl[SIGMA + lane] = max(bend, EASE * wl[SIGMA + lane]) if take else 4.0 * wl[SIGMA + lane]
@@ -115,6 +118,8 @@ def climb(solver, n_iter, tol, y, v, wo, wc, wl, n_out, m, lanes, fresh, k):
         for lane in range(lanes):
             allowed = tol * wl[SCALE + lane] + wl[TOTAL + lane]
             moves = allowed < 0.0 or wl[REACH + lane] * wl[REACH + lane] * wl[TOP + lane] > allowed * allowed
+            shift = wl[REACH + lane] * wl[SIGMA + lane]
+            moves = moves and (wl[INNER + lane] > 0.0 or shift * shift <= STUCK * wl[TOP + lane])
             wl[GAP + lane] = math.inf if moves else 0.0
             active += 1 if moves else 0
         if active == 0 or k == n_iter or (2 * active <= lanes and lanes > 1):
@@ -248,7 +253,8 @@ def next_starts(solver, start, tol, wide, y, v, wo, wc, wl, n_out, m, lanes):
                 point[0, k] = 0.0
             if chords:
                 wl[LAST + lane] = wl[BEST_F + lane]
-                settled = not best_on_chords(z, rows, worth, n_out, m, beta, at, start == 0, point[0])
+                found = best_on_chords(z, rows, worth, n_out, m, beta, at, start == 0, point[0])
+                settled = found == -math.inf
             else:
                 pick = next_best(worth, n_out, int(wl[LAST + lane]))
                 wl[LAST + lane] = pick

@@ -193,7 +193,7 @@ def _centre(graph, tiles, theta, whiten, radius, code, horizon, centre):
             wl[SLIP + lane] = 0.0
         for i in range(n_out):
             for lane in range(lanes):
-                wl[SLIP + lane] = max(wl[SLIP + lane], abs(wo[i, Z0 + lane]))
+                wl[SLIP + lane] += wo[i, P + lane] * abs(wo[i, Z0 + lane])
                 part = wo[i, P + lane] * wo[i, WIDTH + lane]
                 wl[TOTAL + lane] += part
                 wl[LENGTH + lane] += part * wo[i, WIDTH + lane]

@@ -137,7 +137,7 @@ def expectations(z, slope, way, v, n, w):
 @jit
 def best_on_chords(z, y, v, n, k, beta, at, everywhere, start):
     """start = the best point on chords through ``at`` and, if ``everywhere``, through the centre and the ends of the
-    axes; all in the ball |x| <= beta.  False if there is no direction to go."""
+    axes; all in the ball |x| <= beta.  Returns its value, -inf if there is no direction to go."""
     ways, axes = directions(z, y, v, n, k)
     slope, base, logits = np.empty((len(ways), n)), np.empty(k), np.empty(n)  # in units of beta
     w = np.empty(SIZE)
@@ -174,4 +174,4 @@ def best_on_chords(z, y, v, n, k, beta, at, everywhere, start):
                     best = w[MEAN + s]
                     for j in range(k):
                         start[j] = beta * (base[j] + w[STEP + s] * ways[way, j])
-    return len(ways) > 0
+    return best

@@ -23,7 +23,7 @@ import numpy as np
 from livarot.core.jit import jit
 from livarot.core.lanes import LANES
 from livarot.core.mnl import exp
-from livarot.planning.climb import EASE
+from livarot.planning.climb import EASE, STUCK
 from livarot.planning.climb import LEAST as SHORT
 from livarot.planning.lanes import BEST_F, BEST_GAP, BETA, HALF, SCALE, WIDTH, Z0, P
 from livarot.planning.starts import best_on_chords
@@ -34,6 +34,13 @@ from livarot.planning.starts import best_on_chords
     BEST, GAP, BEST1, BEST2, BEFORE,
     FLAT, SIZE,
 ) = (LANES * name for name in range(28))  # fmt: skip
+# twelve directions of the disc, to its edge and a third of the way
+AROUND = tuple(
+    (length * math.cos(k * math.pi / 6.0), length * math.sin(k * math.pi / 6.0))
+    for length in (1.0, 1.0 / 3.0)
+    for k in range(12)
+)
+BROAD = 3.0  # logit half-width up to which these points are enough
 CARRIED = 21  # the quantities up to ORIGIN follow a lane that is moved
 
 
@@ -176,6 +183,7 @@ def climb_three(n_iter, w, lanes, k):
             sigma = max(bend, EASE * last) if take else max(4.0 * last, w[FLOOR + lane] * math.sqrt(gg))
             allowed = w[SLACK + lane] + gx
             moves = allowed < 0.0 or reach * reach * gg > allowed * allowed
+            moves = moves and (take or reach * reach * sigma * sigma <= STUCK * gg)
             moving = 1.0 if moves else 0.0
             length = math.sqrt(max(gg + sigma * (2.0 * gx + sigma * (x1 * x1 + x2 * x2)), 0.0))
             length = max(length, SHORT)
@@ -237,28 +245,59 @@ def compact(source, w, lanes):
 
 @jit
 def next_starts(start, wide, wl, w, w2, lanes):
-    """Into ``w2``: the lanes to climb again, from the best point on chords of the disc.  None where the ellipsoid is
-    narrow, the best value is reached already or the last search brought nothing.  Returns how many."""
-    z, y, v = np.zeros(3), np.zeros((3, 2)), np.zeros(3)
-    at, point = np.empty(2), np.empty(2)
+    """Into ``w2``: the lanes to climb again.  None where the ellipsoid is narrow, the best value is reached already or
+    the last search brought nothing.  At half-widths up to BROAD the start is the best of :data:`AROUND`, if that is
+    better than what was found; above, the best point on chords of the disc.  Returns how many."""
     count = 0
     for lane in range(lanes):
         peak = max(0.0, max(w[W1 + lane], w[W2 + lane]))
         narrow = (wl[HALF + lane] <= wide and w[FLAT + lane] == 0.0) or w[REACH + lane] == 0.0
         idle = w[BEST + lane] <= w[BEFORE + lane] + w[SLACK + lane]
-        if narrow or idle or peak - w[BEST + lane] <= w[SLACK + lane]:
+        settled = narrow or idle or peak - w[BEST + lane] <= w[SLACK + lane]
+        w[ACTIVE + lane] = 0.0 if settled else 1.0
+        count += 0 if settled else 1
+    if count == 0:
+        return 0
+    z, y, v = np.zeros(3), np.zeros((3, 2)), np.zeros(3)
+    at, point = np.empty(2), np.empty(2)
+    best_around(w, lanes)
+    count = 0
+    for lane in range(lanes):
+        if w[ACTIVE + lane] == 0.0:
             continue
         w[BEFORE + lane] = w[BEST + lane]
-        z[1], z[2], v[1], v[2] = w[L1 + lane], w[L2 + lane], w[W1 + lane], w[W2 + lane]
-        y[1, 0], y[2, 0], y[2, 1] = w[C11 + lane], w[C21 + lane], w[C22 + lane]
-        at[0], at[1] = w[BEST1 + lane], w[BEST2 + lane]
-        if not best_on_chords(z, y, v, 3, 2, w[REACH + lane], at, start == 0, point):
+        if wl[HALF + lane] > BROAD:
+            z[1], z[2], v[1], v[2] = w[L1 + lane], w[L2 + lane], w[W1 + lane], w[W2 + lane]
+            y[1, 0], y[2, 0], y[2, 1] = w[C11 + lane], w[C21 + lane], w[C22 + lane]
+            at[0], at[1] = w[BEST1 + lane], w[BEST2 + lane]
+            if best_on_chords(z, y, v, 3, 2, w[REACH + lane], at, start == 0, point) == -math.inf:
+                continue
+            w[T1 + lane], w[T2 + lane] = point[0], point[1]
+        elif w[F + lane] <= w[BEST + lane]:
             continue
         for name in range(CARRIED):
             w2[name * LANES + count] = w[name * LANES + lane]
-        w2[T1 + count] = point[0]
-        w2[T2 + count] = point[1]
         w2[ORIGIN + count] = lane
         count += 1
     begin(w2, count)
     return count
+
+
+@jit
+def best_around(w, lanes):
+    """The best of the points reach * AROUND of every lane in w[T1], w[T2], and its value in w[F]."""
+    for lane in range(lanes):
+        w[F + lane] = -math.inf
+    for k in range(len(AROUND)):
+        a, b = AROUND[k]
+        for lane in range(lanes):
+            t1, t2 = a * w[REACH + lane], b * w[REACH + lane]
+            z1 = w[L1 + lane] + w[C11 + lane] * t1
+            z2 = w[L2 + lane] + w[C21 + lane] * t1 + w[C22 + lane] * t2
+            top = max(0.0, max(z1, z2))
+            e1, e2 = exp(z1 - top), exp(z2 - top)
+            f = (e1 * w[W1 + lane] + e2 * w[W2 + lane]) / (exp(-top) + e1 + e2)
+            better = f > w[F + lane]
+            w[T1 + lane] = t1 if better else w[T1 + lane]
+            w[T2 + lane] = t2 if better else w[T2 + lane]
+            w[F + lane] = f if better else w[F + lane]
