@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import livarot
-from livarot import agents, envs
+from livarot import LivarotError, agents, envs
 from livarot.data import load_fit, save_fit
 from livarot.storage import load_tensors, save_tensors
 from tests.episodes import play_agent
@@ -234,7 +234,10 @@ def main(folder, every, wanted):
         cases = list(alterations(*load_tensors(path, kind=kind)))
         for number in range(len(name) % every, len(cases), every):
             what, tensors, header = cases[number]
-            save_tensors(path, tensors, kind=kind, header=header)
+            try:
+                save_tensors(path, tensors, kind=kind, header=header)
+            except LivarotError:  # nobody can make such a file with livarot, nor a reader meet it: too deep, too long
+                continue
             print(json.dumps([f"{name} | {what}", in_a_process(path, load, use)]), flush=True)
 
 

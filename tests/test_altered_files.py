@@ -1,6 +1,7 @@
 """Files that are well-formed and wrong are refused, or do no harm: models, results, fits, states of agents."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -22,11 +23,13 @@ from tests.models import random_model, to_mdp
 
 MDP = envs.river_swim(4, 5)
 SCRIPT = Path(__file__).with_name("altered.py")
+ROOT = Path(__file__).parents[1]
 
 
 def ends_of(folder, every):
     command = [sys.executable, str(SCRIPT), str(folder), str(every)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return dict(map(json.loads, done.stdout.splitlines()))
 
 
@@ -190,7 +193,7 @@ def test_what_is_wrong_with_a_fit_is_said(tmp_path):
         ({"start": lambda x: x * 2}, "partition"),
         ({"next_state": lambda x: x + 9}, "tensor 'next_state' has"),
         ({"covariance": lambda x: -x}, "negative diagonal"),
-        ({"words": lambda x: words}, "nested too deeply"),
+        ({"words": lambda x: words}, "nested more than 64 deep"),
         ({"words": lambda x: x + 200}, "tensor 'words' has"),
         ({"numbers": lambda x: x * np.nan}, "log_likelihood has nan"),
     ]:

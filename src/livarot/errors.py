@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 __all__ = [
     "LivarotError",
     "bad",
+    "require_callable",
     "require_finite",
     "require_non_negative",
     "require_number",
@@ -166,6 +167,19 @@ def require_probability(argument: str, p: Any) -> float:
     if not 0.0 < number < 1.0:
         raise bad(argument, f"must be a number strictly between 0 and 1, got {shown(p)}")
     return number
+
+
+def require_callable(**given: Any) -> None:
+    """Refuse what can neither be called nor is None.
+
+    >>> require_callable(progress=3)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: progress: 3 (int) cannot be called; give a function, or None
+    """
+    for argument, value in given.items():
+        if value is not None and not callable(value):
+            raise bad(argument, f"{shown(value)} cannot be called", cure="give a function, or None")
 
 
 def require_number(argument: str, value: Any) -> float:

@@ -259,8 +259,8 @@ def test_a_stored_spec_of_a_million_cells_is_not_expanded(store):
     found = housekeeping.status(store)
     assert time.monotonic() - begin < 5.0
     assert found.planned == 20
-    assert len(found.unknown) == 1
-    assert "1000000 combinations" in found.unknown[0]
+    assert len(found.unregistered) == 1
+    assert "1000000 combinations" in found.unregistered[0]
 
 
 @pytest.mark.timeout(60)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.errors import bad
@@ -49,6 +50,7 @@ class NoState(NamedTuple):
     policy: np.ndarray[Any, Any]
 
 
+@checked
 def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...], problem: Problem | None = None) -> None:
     """Write an agent's state to one file (safetensors + JSON, no code inside), complete or not at all.
 
@@ -63,6 +65,7 @@ def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...], prob
     save_tensors(path, flat(state), kind="agent-state", header=header)
 
 
+@checked
 def load_state(path: str | Path, agent: Agent[State], problem: Problem) -> State:
     """Read a state written by :func:`save_state` with the same agent settings and problem.
 

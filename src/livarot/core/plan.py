@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.jit import Kernel, jit
-from livarot.core.problem import Problem
+from livarot.core.problem import Problem, require_problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.errors import LivarotError, bad, require_finite
 
@@ -70,8 +70,9 @@ class Episodes(NamedTuple):
     @classmethod
     def from_states(cls, problem: Problem, states: NDArray[np.integer], actions: NDArray[np.integer]) -> Episodes:
         """Episodes observed elsewhere, from their states (R, H+1) and actions (R, H)."""
+        require_problem(problem)
         horizon = problem.horizon
-        states, actions = np.atleast_2d(np.asarray(states)), np.atleast_2d(np.asarray(actions))
+        states, actions = np.atleast_2d(_array("states", states)), np.atleast_2d(_array("actions", actions))
         if states.shape[1] != horizon + 1 or actions.shape != (len(states), horizon):
             raise bad(
                 "states",

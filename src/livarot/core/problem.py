@@ -441,6 +441,13 @@ def not_a_model(given: Any, index: int | None = None) -> LivarotError:
     return bad("mdp", told, index=index, cure=cure)
 
 
+def require_problem(given: Any) -> None:
+    """Our error for something that should have been a :class:`Problem`."""
+    if not isinstance(given, Problem):
+        cure = "give mdp.problem" if isinstance(given, MNLMDP) else "give a livarot.Problem"
+        raise bad("problem", f"{type(given).__name__} is not a Problem", cure=cure)
+
+
 def require_model(given: Any) -> Problem:
     """The problem of a model, or our error if it is not one."""
     if not isinstance(given, MNLMDP):

@@ -350,4 +350,5 @@ def check_episode(options: dict[str, Any] | None) -> int | None:
 
 
 def check_seed(seed: Any) -> int | None:
-    return None if seed is None else require_positive_int("seed", seed, minimum=0)
+    """A seed of any length: those that Gymnasium draws by itself have 128 bits."""
+    return None if seed is None else require_positive_int("seed", seed, minimum=0, maximum=2**256)

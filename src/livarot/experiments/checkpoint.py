@@ -78,13 +78,15 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
 
         try:
             os.close(open_regular(path))  # a link is not followed
-            tensors, header = load_tensors(path, kind=KIND, layout=layout)
+            try:
+                tensors, header = load_tensors(path, kind=KIND, layout=layout)
+            except _OfOthersError:
+                load_tensors(path, kind=KIND)  # damaged, if that is why it seems to be others'
+                continue
             if not set(replicas.seeds) <= set(tensors["seeds"].tolist()) or (found and header["episode"] <= found[0]):
                 continue
             with reading(path):
                 found = header["episode"], tensors, _state(replicas, tensors)
-        except _OfOthersError:
-            continue
         except (LivarotError, OSError) as error:
             logger.warning("%r is not used (%s): starting again", path.name, error)
             with contextlib.suppress(OSError):
@@ -101,7 +103,7 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
 
 
 class _OfOthersError(Exception):
-    """A checkpoint of another cell, or made by other sources: it is neither used nor judged."""
+    """A checkpoint of another cell, or made by other sources: it is not used."""
 
 
 def _layout(replicas: Replicas) -> Layout:

@@ -33,11 +33,11 @@ from livarot.agents.base import Agent
 from livarot.agents.states import require_state
 from livarot.core.checks import FeatureFunction, RewardLike
 from livarot.core.plan import Estimate, Plan, PlanCheck, Played, require_agent
-from livarot.core.problem import MNLMDP, Problem
+from livarot.core.problem import MNLMDP, Problem, require_problem
 from livarot.core.ragged import BoolArray, FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.envs.gym import MNLEnv
-from livarot.errors import bad, require_positive_int
+from livarot.errors import bad, require_callable, require_positive_int, shown
 from livarot.planning.backward import solve
 from livarot.simulation.rollout import draw_row
 from livarot.simulation.streams import AgentRandom, action_uniforms, stream
@@ -69,9 +69,7 @@ class Online:
 
     def __init__(self, agent: Agent[Any], problem: Problem, seed: int = 0, *, state: LearnState | None = None) -> None:
         require_agent(agent)
-        if not isinstance(problem, Problem):
-            cure = "give mdp.problem" if isinstance(problem, MNLMDP) else "give a livarot.Problem"
-            raise bad("problem", f"{type(problem).__name__} is not a Problem", cure=cure)
+        require_problem(problem)
         self.agent, self.problem = agent, problem
         self.seed = require_positive_int("seed", seed, minimum=0)
         self.state = LearnState(agent.init(problem), 0, problem.fingerprint)
@@ -134,10 +132,12 @@ class Online:
         The action need not be the one that ``act`` gave.  Rewards are known to the Problem: this one is only checked.
         """
         s, h = self._check(state, stage)
+        if not isinstance(terminated, bool | np.bool_ | int | np.integer):
+            raise bad("terminated", f"{shown(terminated)} is not a truth value")
         a = _number("action", action, self.problem.n_actions, self._where, h, s)
         following = _number("next_state", next_state, self.problem.n_states, self._where, h, s, a)
-        if not math.isfinite(reward):
-            raise bad("reward", f"{reward!r} after {self._where(h, s, a)}", cure="check the environment")
+        if not (isinstance(reward, int | float | np.number) and math.isfinite(reward)):
+            raise bad("reward", f"{shown(reward)} after {self._where(h, s, a)}", cure="check the environment")
         outcomes = self.problem.next_states(h, s, a).tolist()
         if following not in outcomes:
             reachable = ", ".join(map(str, outcomes[:8]))
@@ -178,9 +178,10 @@ class Online:
         return stays
 
     def _check(self, state: int, stage: int) -> tuple[int, int]:
-        if stage != self._stage:
+        if not isinstance(stage, int | np.integer) or stage != self._stage:
             cure = "call act and observe stage by stage, and discard() to begin an episode again"
-            raise bad("stage", f"{stage!r} in episode {self.episode}, where stage {self._stage} comes next", cure=cure)
+            told = f"{shown(stage)} in episode {self.episode}, where stage {self._stage} comes next"
+            raise bad("stage", told, cure=cure)
         s = _number("state", state, self.problem.n_states, "at stage {}".format, self._stage)
         if self._stage == 0 and self.problem.start[s] == 0.0:
             raise bad("state", f"{s} cannot be the first one", cure="give the problem a start that includes it")
@@ -271,6 +272,11 @@ def learn(
     """
     require_positive_int("n_episodes", n_episodes)
     require_memory("n_episodes", "the returns of all episodes", 2 * n_episodes)
+    require_callable(progress=progress, encode=encode)
+    if problem is not None:
+        require_problem(problem)
+    if not isinstance(terminal_states, Iterable):
+        raise bad("terminal_states", f"{shown(terminal_states)} is not a list of states")
     if not isinstance(env, gymnasium.Env):
         raise bad(
             "env", f"{type(env).__name__} is no gymnasium.Env", cure="give a single environment, not a vector one"

@@ -23,7 +23,7 @@ from livarot.core.problem import MNLMDP, Problem, not_a_model
 from livarot.core.sizes import require_memory
 from livarot.core.threads import Look, in_threads
 from livarot.envs.drifting import Drifting
-from livarot.errors import bad, require_positive_int
+from livarot.errors import bad, require_callable, require_positive_int
 from livarot.experiments.loop import STAGES, Progress, Replicas, Truth
 from livarot.experiments.result import COLUMNS, RunResult
 from livarot.theory.facts import facts_of
@@ -58,6 +58,7 @@ def run(
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("workers", workers)
     require_agent(agent)
+    require_callable(progress=progress)
     seeds = _check_seeds(seed)
     models = _check_models(mdp, len(seeds))
     require_memory("n_episodes", "the results of all episodes", 2 * len(seeds) * n_episodes * (len(COLUMNS) + 1))

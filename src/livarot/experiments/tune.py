@@ -24,7 +24,7 @@ import numpy as np
 from livarot.agents.base import Agent
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.errors import LivarotError, bad, require_positive_int
+from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
 from livarot.experiments.result import RunResult
 from livarot.experiments.run import run
 
@@ -136,6 +136,7 @@ def tune(
     """
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("budget", budget)
+    require_callable(progress=progress)
     numbers = _check_seeds(seeds, reserved)
     base = _instance(agent)
     names = _check_grid(base, grid, budget)
@@ -194,11 +195,14 @@ def _check_grid(base: Agent[Any], grid: Mapping[str, Sequence[Any]], budget: int
 
 
 def _check_seeds(seeds: Iterable[int], reserved: Iterable[int]) -> list[int]:
-    numbers = list(seeds) if isinstance(seeds, Iterable) else [seeds]
+    numbers = np.ravel(seeds).tolist() if isinstance(seeds, np.ndarray) else seeds
+    numbers = list(numbers) if isinstance(numbers, Iterable) else [numbers]
     if not numbers:
         raise bad("seeds", "are empty", cure="give at least one")
     if len(set(numbers)) < len(numbers):
         raise bad("seeds", "are not all different")
+    if not isinstance(reserved, Iterable):
+        raise bad("reserved", f"{shown(reserved)} is not a list of seeds")
     kept = reserved if isinstance(reserved, range) else set(reserved)
     taken = [index for index, number in enumerate(numbers) if number in kept]
     if taken:

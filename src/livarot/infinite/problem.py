@@ -203,6 +203,9 @@ def _only_table(rows: Rows, table: int) -> Rows:
     begin, end = rows.row_start[first], rows.row_start[last]
     origin = rows.feat_start[first]  # features lie in the order of the pairs
     size = int((rows.outcomes[first:last] * rows.col_count[first:last]).sum())
+    shared = not rows.col_start.any()  # one list of columns for all pairs
+    columns = rows.col_start[first]
+    listed = slice(None) if shared else slice(columns, columns + int(rows.col_count[first:last].sum()))
     return Rows(
         n_states=rows.n_states,
         n_actions=rows.n_actions,
@@ -211,9 +214,9 @@ def _only_table(rows: Rows, table: int) -> Rows:
         next_state=rows.next_state[begin:end],
         offset=rows.offset[begin:end],
         pair_block=rows.pair_block[first:last],
-        col_start=rows.col_start[first:last],
+        col_start=rows.col_start[first:last] - columns,
         col_count=rows.col_count[first:last],
-        cols=rows.cols,
+        cols=rows.cols[listed],
         feat_start=rows.feat_start[first:last] - origin,
         feat=rows.feat[origin : origin + size],
         block_start=rows.block_start,
