@@ -136,8 +136,10 @@ class Online:
             raise bad("terminated", f"{shown(terminated)} is not a truth value")
         a = _number("action", action, self.problem.n_actions, self._where, h, s)
         following = _number("next_state", next_state, self.problem.n_states, self._where, h, s, a)
-        if not (isinstance(reward, int | float | np.number) and math.isfinite(reward)):
-            raise bad("reward", f"{shown(reward)} after {self._where(h, s, a)}", cure="check the environment")
+        real = isinstance(reward, int | float | np.number)
+        if not (real and math.isfinite(reward)):
+            given = reward if real else shown(reward)
+            raise bad("reward", f"{given} after {self._where(h, s, a)}", cure="check the environment")
         outcomes = self.problem.next_states(h, s, a).tolist()
         if following not in outcomes:
             reachable = ", ".join(map(str, outcomes[:8]))
@@ -180,7 +182,8 @@ class Online:
     def _check(self, state: int, stage: int) -> tuple[int, int]:
         if not isinstance(stage, int | np.integer) or stage != self._stage:
             cure = "call act and observe stage by stage, and discard() to begin an episode again"
-            told = f"{shown(stage)} in episode {self.episode}, where stage {self._stage} comes next"
+            given = stage if isinstance(stage, int) else shown(stage)
+            told = f"{given} in episode {self.episode}, where stage {self._stage} comes next"
             raise bad("stage", told, cure=cure)
         s = _number("state", state, self.problem.n_states, "at stage {}".format, self._stage)
         if self._stage == 0 and self.problem.start[s] == 0.0:
