@@ -27,6 +27,10 @@ _QUOTED = re.compile(
 
 def open_regular(path: PathLike, *, follow: bool = False, flags: int = os.O_RDONLY) -> int:
     """The descriptor of a regular file; a pipe, a device and, unless ``follow``, a link are refused, not waited for."""
+    return _opened(path, follow, flags)[0]
+
+
+def _opened(path: PathLike, follow: bool, flags: int) -> tuple[int, os.stat_result]:
     try:
         descriptor = os.open(path, flags | _BINARY | _NO_WAIT | (0 if follow else _NO_LINK), 0o666)
     except OSError as error:
@@ -35,19 +39,25 @@ def open_regular(path: PathLike, *, follow: bool = False, flags: int = os.O_RDON
         if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a socket, a folder
             raise bad("path", f"{str(path)!r} is not a file") from error
         raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode):
+        return descriptor, found
     os.close(descriptor)
     raise bad("path", f"{str(path)!r} is not a file")
 
 
 def read_regular(path: PathLike, limit: int) -> tuple[bytes, os.stat_result]:
     """All of a regular file that is not a link, and what it was when it was read; refused if larger than ``limit``."""
-    with open(open_regular(path), "rb") as file:
-        found = os.fstat(file.fileno())
+    descriptor, found = _opened(path, False, os.O_RDONLY)
+    try:  # few calls of the system: each of them hands the interpreter to another thread
         if found.st_size > limit:
             raise bad("path", f"{str(path)!r} has {found.st_size} bytes, the limit is {limit}")
-        return file.read(found.st_size), found
+        parts = [os.read(descriptor, found.st_size)]
+        while parts[-1] and sum(map(len, parts)) < found.st_size:
+            parts.append(os.read(descriptor, found.st_size))
+        return parts[0] if len(parts) == 1 else b"".join(parts), found
+    finally:
+        os.close(descriptor)
 
 
 def check_depth(text: str) -> None:

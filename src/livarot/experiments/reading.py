@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -11,20 +10,20 @@ from typing import TypeVar
 
 from livarot.errors import LivarotError
 from livarot.experiments.records import MAX_BYTES
-from livarot.storage import open_regular
+from livarot.storage import read_regular
 
 READERS = 2  # verifying is mostly work, not waiting
 AT_ONCE = 64  # files of a task: to hand one out takes as long as to read a small file
 T = TypeVar("T")
 
 
-def read_in_threads(work: Callable[[str], T], items: Iterable[str]) -> Iterator[T]:
+def read_in_threads(work: Callable[[str], T], items: Iterable[str], readers: int = READERS) -> Iterator[T]:
     """``work`` of each item, in their order; it begins while the items are still being found.
 
     >>> list(read_in_threads(len, ["a", "bc"]))
     [1, 2]
     """
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(readers) as pool:
         left = iter(items)
         parts = iter(lambda: list(islice(left, AT_ONCE)), [])
         for found in pool.map(lambda part: [work(item) for item in part], parts):
@@ -34,11 +33,6 @@ def read_in_threads(work: Callable[[str], T], items: Iterable[str]) -> Iterator[
 def sha256_of(name: str) -> str | None:
     """The SHA-256 of a regular file; None if there is none, or if it cannot be read."""
     try:
-        descriptor = open_regular(name)
-        try:  # few calls of the system, each of which hands the interpreter to another thread
-            size = os.fstat(descriptor).st_size
-            return hashlib.sha256(os.read(descriptor, size + 1)).hexdigest() if size <= MAX_BYTES else None
-        finally:
-            os.close(descriptor)
+        return hashlib.sha256(read_regular(name, MAX_BYTES)[0]).hexdigest()
     except (OSError, LivarotError):
         return None

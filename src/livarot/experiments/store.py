@@ -291,7 +291,10 @@ class Store:
                 else:
                     doubtful[key] = row is not None
 
-        for key, whole in read_in_threads(lambda key: (key, sha256_of(self._name(key)) == hashes.get(key)), trusted()):
+        def compared(key: str) -> tuple[str, bool]:
+            return key, sha256_of(self._name(key)) == hashes.get(key)
+
+        for key, whole in read_in_threads(compared, trusted(), readers=1):  # two would wait for each other
             if not whole:
                 same.discard(key)
                 doubtful[key] = True
