@@ -1,0 +1,82 @@
+"""Functions that only compiled functions call.
+
+numba optimises every function by itself, then again within each of its callers, and keeps machine code of all of them:
+for kernels that are built of small functions most of the compilation goes into that.  A function made by :func:`inner`
+is translated once and optimised only as a part of the functions that Python calls (:func:`livarot.core.jit.jit`).
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import config, njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
+from numba.core.typed_passes import NativeLowering
+from numba.core.untyped_passes import IRProcessing
+
+from livarot.core.jit import Kernel
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a function that is only ever part of others: optimised and turned into machine code there."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _BeforeLowering(FunctionPass):
+    _name = "livarot_part_library"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _AfterLowering(LoweringPass):
+    _name = "livarot_part_function"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        # what callers know it by: numba asks for a builtin method, and this one raises if Python calls it
+        entry = {"compiled functions only": None}.__getitem__
+        state["cr"] = state["cr"]._replace(cfunc=entry)
+        state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
+        return False
+
+
+class _PartCompiler(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(_BeforeLowering, IRProcessing)
+        pipeline.add_pass_after(_AfterLowering, NativeLowering)
+        pipeline.finalize()
+        return [pipeline]
+
+
+def inner(function: Kernel) -> Kernel:
+    """A function for compiled callers: no wrapper for Python, no machine code of its own, nothing on disk.
+
+    With ``NUMBA_DISABLE_JIT=1`` it stays Python, as silent about divisions by zero as when compiled.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
+        return np.errstate(all="ignore")(function)
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
+    compiled: Kernel = njit(nogil=True, error_model="numpy", **options)(function)
+    return compiled
