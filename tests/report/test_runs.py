@@ -105,10 +105,12 @@ def test_a_run_takes_little_more_memory_than_its_curves(tmp_path):
     )
     store_of(tmp_path / "store", experiment)
     read_runs(tmp_path / "store")  # imports and caches
-    tracemalloc.start()
-    runs = read_runs(tmp_path / "store")
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    taken = []
+    for _ in range(3):  # other threads of the process, and imports on first use, take memory too
+        tracemalloc.start()
+        runs = read_runs(tmp_path / "store")
+        taken.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
     curves = sum(run.curves.nbytes for found in runs.runs.values() for run in found)
     assert curves == 200 * 3 * 100 * 8
-    assert taken < 1.6 * curves
+    assert min(taken) < 1.6 * curves
