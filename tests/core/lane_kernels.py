@@ -1,4 +1,4 @@
-"""Kernels on lanes and on floats, for test_lane.py; run as a script, they print what they give."""
+"""Kernels on lanes and on floats, for test_lanes.py; run as a script, they print what they give."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.lane import (
+from livarot.core.lanes import (
     W,
     absolute,
     all_of,

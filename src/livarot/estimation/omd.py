@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
+from livarot.core.lanes64 import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
 from livarot.core.linalg import (
     draw_inside,
     factor_solve,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.problem import Problem
 from livarot.core.ragged import NO_BLOCK, FloatArray, Int32Array, IntArray
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.planning.backups import TIE
 from livarot.planning.bounds import upper_bound

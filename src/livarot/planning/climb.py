@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.planning.lanes import (
     BEST_F,
     BEST_GAP,

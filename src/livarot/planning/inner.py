@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array

@@ -33,7 +33,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.kernel import kernel_layout
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.planning.backups import greedy, own_whitener, reverse_factor, value_range

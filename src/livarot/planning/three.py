@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.lanes import LANES
+from livarot.core.lanes64 import LANES
 from livarot.core.mnl import exp
 from livarot.planning.climb import EASE, STUCK
 from livarot.planning.climb import LEAST as SHORT

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from livarot.core.jit import jit
-from livarot.core.lane import W, exp, lanes, take
+from livarot.core.lanes import W, exp, lanes, take
 from livarot.core.views import Bundle, view
 from tests.core import lane_kernels
 
@@ -93,7 +93,7 @@ def test_a_bundle_opens_to_its_arrays():
 
 def test_an_index_outside_is_seen_when_bounds_are_checked(tmp_path):
     code = (
-        "import numpy as np; from tests.core.test_lane import beyond\n"
+        "import numpy as np; from tests.core.test_lanes import beyond\n"
         "try:\n    beyond(np.zeros(3), np.arange(8))\nexcept IndexError:\n    print('seen')"
     )
     done = in_a_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
