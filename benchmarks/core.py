@@ -36,7 +36,7 @@ from benchmarks.yardstick import library, plan_once
 from livarot.core.kernel import transition_kernel
 from livarot.estimation.omd import whitened
 from livarot.planning.backward import solve_kernel
-from livarot.planning.batches import plan_batches
+from livarot.planning.optimistic.layout import pair_blocks
 
 REPEATS = 5
 
@@ -162,7 +162,7 @@ def row_c(quick: bool) -> Row:
 
     def pack() -> None:
         problem.cache.clear()
-        plan_batches(problem)
+        pair_blocks(problem)
 
     calls: dict[str, Callable[[], Any]] = {"pack": pack, "ours": ours, "cpp": cpp}
     calls |= {"plain": sample.solve, "inverted": sample.solve_inverted, "hoisted": sample.solve_hoisted}

@@ -37,7 +37,7 @@ from benchmarks.measure import Row, interleaved
 from livarot.core.plan import Estimate
 from livarot.envs.sepsis import icu_sepsis
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, VarianceBonus
+from livarot.planning.optimistic.rules import JointMaximum, VarianceBonus
 
 REPEATS, PATIENTS = 3, 64
 BONUS_MOST, JOINT_MOST, MEGABYTES_MOST = 10.0, 20.0, 1500.0

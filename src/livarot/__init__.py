@@ -15,7 +15,7 @@ from livarot.gymnasium_ids import register_when_imported
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from livarot import agents, data, envs, infinite, theory
+    from livarot import agents, data, envs, infinite, lanes, theory
     from livarot.agents.base import load_state, save_state
     from livarot.core.ellipsoid import Ellipsoid
     from livarot.core.plan import Episodes, Plan
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from livarot.experiments.run import run
     from livarot.experiments.tune import TuneResult, tune
     from livarot.planning.backward import Solution, evaluate, solve
-    from livarot.planning.inner import InnerMax, inner_max
+    from livarot.planning.optimistic.inner import InnerMax, inner_max
     from livarot.planning.nominal import nominal_model
     from livarot.planning.optimistic import optimistic_plan
     from livarot.planning.robust import RobustSolution, evaluate_robust, solve_robust
-    from livarot.planning.rules import (
+    from livarot.planning.optimistic.rule import rule
+    from livarot.planning.optimistic.rules import (
         FrankWolfe,
         JointMaximum,
         MaxNormBonus,
@@ -69,21 +70,22 @@ _HOME = {
     "solve_robust": "planning.robust",
     "nominal_model": "planning.nominal",
     "worst_case": "planning.softmin",
-    "InnerMax": "planning.inner",
-    "inner_max": "planning.inner",
+    "InnerMax": "planning.optimistic.inner",
+    "inner_max": "planning.optimistic.inner",
     "optimistic_plan": "planning.optimistic",
-    "FrankWolfe": "planning.rules",
-    "JointMaximum": "planning.rules",
-    "MaxNormBonus": "planning.rules",
-    "PlugIn": "planning.rules",
-    "SecondOrderBonus": "planning.rules",
-    "ShiftedPower": "planning.rules",
-    "VarianceBonus": "planning.rules",
+    "rule": "planning.optimistic.rule",
+    "FrankWolfe": "planning.optimistic.rules",
+    "JointMaximum": "planning.optimistic.rules",
+    "MaxNormBonus": "planning.optimistic.rules",
+    "PlugIn": "planning.optimistic.rules",
+    "SecondOrderBonus": "planning.optimistic.rules",
+    "ShiftedPower": "planning.optimistic.rules",
+    "VarianceBonus": "planning.optimistic.rules",
     "simulate": "simulation.rollout",
     "load_state": "agents.base",
     "save_state": "agents.base",
 }
-_MODULES = ("agents", "data", "envs", "infinite", "theory")
+_MODULES = ("agents", "data", "envs", "infinite", "lanes", "theory")
 
 __all__ = [
     "MNLMDP",
@@ -116,10 +118,12 @@ __all__ = [
     "evaluate_robust",
     "infinite",
     "inner_max",
+    "lanes",
     "learn",
     "load_state",
     "nominal_model",
     "optimistic_plan",
+    "rule",
     "run",
     "save_state",
     "simulate",

@@ -9,7 +9,7 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs
 from livarot.agents import OFUMNLPP, BonusLivarot, LiteralExploration, Livarot
-from livarot.planning.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, VarianceBonus
+from livarot.planning.optimistic.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, VarianceBonus
 from livarot.simulation.streams import environment_uniforms
 from tests import reference_agents as twin
 from tests.episodes import assert_same_run, play_agent

@@ -7,7 +7,7 @@ from livarot.core.plan import Estimate
 from livarot.errors import LivarotError
 from livarot.planning.batches import PACK, plan_batches
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import MaxNormBonus, SecondOrderBonus, check_rule
+from livarot.planning.optimistic.rules import MaxNormBonus, SecondOrderBonus, check_rule
 from tests.models import random_estimate, random_model, same_bits, to_mdp, to_model
 from tests.reference_field import backward, cho_bonus, max_norm_bonus
 

@@ -10,7 +10,7 @@ from livarot.estimation.omd import whitened
 from livarot.planning import repeated
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.repeated import growth, repeats
-from livarot.planning.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, ShiftedPower, VarianceBonus
+from livarot.planning.optimistic.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, ShiftedPower, VarianceBonus
 from livarot.planning.tiles import table_tiles
 
 RULES = (

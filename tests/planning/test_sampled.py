@@ -5,7 +5,7 @@ import pytest
 
 from livarot.errors import LivarotError
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import PlugIn
+from livarot.planning.optimistic.rules import PlugIn
 from livarot.planning.sampled import LargestNormSampling, OutcomeSampling, correlated, posterior_sample, sampled_plan
 from tests.models import random_estimate, random_model, replica, same_bits, to_mdp, to_model
 from tests.reference_field import backward, orrl_bonus, rrl_bonus, samples

@@ -7,7 +7,7 @@ with LIVAROT's estimate and radius.  It is an upper bound of LIVAROT's maximum o
 optimistic where that is, and its first term is at most beta sqrt(Var V) sqrt(E|phi - mean|^2): it keeps the variance.
 The paper lists such a bonus as open.  A proof of its regret has not been done.
 
-Deviation: see :class:`livarot.planning.rules.VarianceBonus` for the curvature.
+Deviation: see :class:`livarot.planning.optimistic.rules.VarianceBonus` for the curvature.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import VarianceBonus
+from livarot.planning.optimistic.rules import VarianceBonus
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

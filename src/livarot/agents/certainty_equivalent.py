@@ -11,7 +11,7 @@ from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import PlugIn
+from livarot.planning.optimistic.rules import PlugIn
 from livarot.simulation.streams import AgentRandom
 
 

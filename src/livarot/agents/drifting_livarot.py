@@ -30,7 +30,7 @@ from livarot.core.problem import Problem
 from livarot.errors import bad, require_positive
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule
+from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 

@@ -43,7 +43,7 @@ from livarot.estimation.omd import (
     whitened,
 )
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule
+from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

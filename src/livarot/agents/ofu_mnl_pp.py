@@ -23,7 +23,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from livarot.agents.one_stage import RAISED_UTILITY, UTILITY_BOX, informative_stage, one_stage_plan
+from livarot.agents.one_stage import informative_stage, one_stage_plan, raised_utility, utility_box
 from livarot.agents.parts import lemma_index
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
@@ -62,8 +62,8 @@ class OFUMNLPP:
         return OFUMNLPPState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
 
     def plan(self, problem: Problem, state: OFUMNLPPState, rng: AgentRandom) -> Plan:
-        rule = RAISED_UTILITY if self.printed_utilities else UTILITY_BOX
-        return one_stage_plan(problem, state.estimate, self.radius(problem, state.episode), rule, 0.0, self.name)
+        rule = raised_utility if self.printed_utilities else utility_box
+        return one_stage_plan(problem, state.estimate, self.radius(problem, state.episode), rule, self.name)
 
     def update(self, problem: Problem, state: OFUMNLPPState, episodes: Episodes) -> OFUMNLPPState:
         within = ball(problem, problem.param_bound, len(episodes.states))

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from livarot.agents.one_stage import GRADIENT_BOUND, informative_stage, one_stage_plan
+from livarot.agents.one_stage import gradient_bound, informative_stage, one_stage_plan
 from livarot.confidence.radii import second_order_radius
 from livarot.core.arguments import checked
 from livarot.core.plan import Episodes, Estimate, Plan
@@ -64,7 +64,7 @@ class OFULMLogB:
 
     def plan(self, problem: Problem, state: OFULMLogBState, rng: AgentRandom) -> Plan:
         radius = self.radius(problem, state.episode)
-        return one_stage_plan(problem, state.estimate, radius, GRADIENT_BOUND, self.bonus_constant, self.name)
+        return one_stage_plan(problem, state.estimate, radius, gradient_bound.with_settings(constant=self.bonus_constant), self.name)
 
     def update(self, problem: Problem, state: OFULMLogBState, episodes: Episodes) -> OFULMLogBState:
         within = ball(problem, problem.param_bound, len(episodes.states))

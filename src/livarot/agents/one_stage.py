@@ -4,9 +4,9 @@ If only one stage has anything to learn, what its outcomes are worth is known ex
 per (s, a) of that stage and no recursion over uncertain values.  With W the whitener of the Gram matrix, y_i = W phi_i,
 p = p(theta_hat), v the values of the outcomes and vbar = p . v:
 
-``GRADIENT_BOUND``  p.v + beta |sum_i p_i (v_i - vbar) y_i| + c R beta^2 lambda_max(Y Y'),  R = |v|_2    (OFUL-MLogB)
-``UTILITY_BOX``     max over |z_i - phi_i . theta_hat| <= beta |y_i| of softmax(z) . v                   (OFU-MNL++)
-``RAISED_UTILITY``  softmax(z) . v at z_i = phi_i . theta_hat + beta |y_i|: no bound in general          (as printed)
+``gradient_bound``  p.v + beta |sum_i p_i (v_i - vbar) y_i| + c R beta^2 lambda_max(Y Y'),  R = |v|_2    (OFUL-MLogB)
+``utility_box``     max over |z_i - phi_i . theta_hat| <= beta |y_i| of softmax(z) . v                   (OFU-MNL++)
+``raised_utility``  softmax(z) . v at z_i = phi_i . theta_hat + beta |y_i|: no bound in general          (as printed)
 
 All three are at most max_i v_i.
 """
@@ -14,20 +14,20 @@ All three are at most max_i v_i.
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 
-from livarot.core.jit import jit
-from livarot.core.mnl import choice_probabilities, exp, local_parameter
-from livarot.core.plan import Estimate, Plan, check_estimate
+from livarot.core.inner import inner
+from livarot.core.lanes import W, absolute, maximum, minimum, number_in, sqrt, with_number
+from livarot.core.law import expectation, softmax
+from livarot.core.plan import Estimate, Plan
 from livarot.core.problem import Problem
 from livarot.errors import bad
-from livarot.planning.bounds import box_bound, box_weights, rounding
-from livarot.planning.lanes import FT, LOW, OUT, PEAK, PROBLEM, SLIP, WIDTH, Z0
-
-GRADIENT_BOUND, UTILITY_BOX, RAISED_UTILITY = 0, 1, 2
-TIE = 1e-9
+from livarot.planning.optimistic import optimistic_plan
+from livarot.planning.optimistic.bounds import box_bound, box_weights, rounding
+from livarot.planning.optimistic.choice import dot, extremes, gradient, solver_room
+from livarot.planning.optimistic.rule import LaneRule, rule
 
 
 def informative_stage(problem: Problem, agent: str) -> int:
@@ -52,165 +52,80 @@ def informative_stage(problem: Problem, agent: str) -> int:
     return int(found[0])
 
 
-def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: int, constant: float, agent: str) -> Plan:
-    """The optimistic policy of every replica; ``upper`` is certified unless the rule is RAISED_UTILITY."""
+def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: LaneRule, agent: str) -> Plan:
+    """The optimistic policy of every replica; ``upper`` is certified unless the rule is ``raised_utility``."""
     informative_stage(problem, agent)
-    check_estimate(problem, estimate)
-    replicas = len(estimate.theta)
-    value = np.zeros((replicas, problem.horizon + 1, problem.n_states))
-    policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
-    _plan(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        *problem.nodes,
-        problem.reward,
-        problem.max_reachable,
-        estimate.theta,
-        estimate.whiten,
-        float(radius),
-        rule,
-        float(constant),
-        value,
-        policy,
-    )
-    start_value = value[:, 0] @ problem.start
-    return Plan(
-        policy,
-        value,
-        start_value,
-        None if rule == RAISED_UTILITY else start_value,
-        None,
-        estimate.theta,
-        estimate.gram,
-        np.full(replicas, radius),
-    )
+    plan = optimistic_plan(problem, estimate, radius, rule)
+    return plan._replace(upper=None if rule is raised_utility else plan.start_value)
 
 
-@jit
-def _plan(
-    graph, stage_table, stage_parameter, node_start, node_state, reward, most_out,
-    theta, whiten, radius, rule, constant, value, policy,
-):  # fmt: skip
-    replicas, horizon, n_states = policy.shape
-    n_actions = reward.shape[2]
-    widest = 1
-    for b in range(len(graph.block_start) - 1):
-        widest = max(widest, graph.block_start[b + 1] - graph.block_start[b])
-    local, p, v = np.empty(widest), np.empty(most_out), np.empty(most_out)
-    y = np.empty((most_out, widest))
-    wo, wl = np.empty((most_out, OUT)), np.empty(PROBLEM)
-    q = np.empty(n_actions)
-    for r in range(replicas):
-        for h in range(horizon - 1, -1, -1):
-            k = stage_parameter[h]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                best = -math.inf
-                for a in range(n_actions):
-                    pair = (stage_table[h] * n_states + s) * n_actions + a
-                    row, n = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair]
-                    block, m = graph.pair_block[pair], graph.col_count[pair]
-                    for i in range(n):
-                        v[i] = value[r, h + 1, graph.next_state[row + i]]
-                    if block < 0:
-                        choice_probabilities(graph.offset, row, n, graph.feat, graph.feat_start[pair], 0, local, p)
-                        expected = 0.0
-                        for i in range(n):
-                            expected += p[i] * v[i]
-                    else:
-                        at, col, base = graph.feat_start[pair], graph.col_start[pair], graph.block_start[block]
-                        local_parameter(theta[r, k], 0, graph.block_coords, base, graph.cols, col, m, local)
-                        choice_probabilities(graph.offset, row, n, graph.feat, at, m, local, p)
-                        size = graph.block_start[block + 1] - base
-                        whiten_rows(
-                            whiten[r, k], graph.gram_start[block], size, graph.feat, at, graph.cols, col, n, m, y
-                        )
-                        if rule == GRADIENT_BOUND:
-                            expected = gradient_bound(p, v, y, n, size, radius, constant)
-                        else:
-                            for i in range(n):
-                                wo[i, Z0] = graph.offset[row + i]
-                                for j in range(m):
-                                    wo[i, Z0] += graph.feat[at + i * m + j] * local[j]
-                            expected = utility_bound(v, y, n, size, m, radius, rule == UTILITY_BOX, wo, wl)
-                    q[a] = reward[h, s, a] + expected
-                    best = max(best, q[a])
-                tie = best - TIE * (1.0 + abs(best))
-                for a in range(n_actions):
-                    if q[a] >= tie:
-                        policy[r, h, s] = a
-                        break
-                value[r, h, s] = best
+class Constant(NamedTuple):
+    """c of the second-order term."""
+
+    constant: float = 1.0
 
 
-@jit
-def whiten_rows(whiten, first, size, feat, at, cols, col, n, m, y):
-    """y_i = W phi_i, i < n, in the coordinates of the pair's block."""
-    for i in range(n):
-        for row in range(size):
-            part = 0.0
-            for j in range(m):
-                part += whiten[first + row * size + cols[col + j]] * feat[at + i * m + j]
-            y[i, row] = part
-
-
-@jit
-def gradient_bound(p, v, y, n, size, radius, constant):
+@rule(settings=Constant())
+def gradient_bound(choice, v, settings):
     """p.v + beta |sum p_i (v_i - vbar) y_i| + c |v|_2 beta^2 lambda_max(Y Y'), at most max v."""
-    mean, top, length = 0.0, -math.inf, 0.0
-    for i in range(n):
-        mean += p[i] * v[i]
-        top = max(top, v[i])
-        length += v[i] * v[i]
-    slope = 0.0
-    for j in range(size):
-        part = 0.0
+    room = solver_room(choice)
+    mean = expectation(choice.p, v)
+    for i in range(len(v)):
+        room.weight[i] = choice.p[i] * (v[i] - mean)
+    gradient(choice.y, room.weight, room.g)
+    slope = choice.beta * sqrt(dot(room.g, room.g))
+    second = settings.constant * sqrt(dot(v, v)) * choice.beta * choice.beta * largest_eigenvalue(choice.y)
+    _, high = extremes(v)
+    return minimum(mean + slope + second, high)
+
+
+@inner
+def largest_eigenvalue(y):
+    """lambda_max(Y Y')."""
+    n, m = y.shape
+    found, square = y[0, 0] * 0.0, np.empty((n, n))
+    for k in range(W):
         for i in range(n):
-            part += p[i] * (v[i] - mean) * y[i, j]
-        slope += part * part
-    second = constant * math.sqrt(length) * radius * radius * largest_eigenvalue(y, n, size)
-    return min(mean + radius * math.sqrt(slope) + second, top)
+            for j in range(i + 1):
+                total = 0.0
+                for c in range(m):
+                    total += number_in(y[i, c], k) * number_in(y[j, c], k)
+                square[i, j], square[j, i] = total, total
+        found = with_number(found, k, max(np.linalg.eigvalsh(square)[n - 1], 0.0))
+    return found
 
 
-@jit
-def largest_eigenvalue(y, n, size):
-    """lambda_max(Y Y') of the first n rows."""
-    square = np.empty((n, n))
+@inner
+def raise_logits(choice, logits, width):
+    """width_i = beta |y_i|, and the logits raised by them."""
+    n, m = choice.y.shape
     for i in range(n):
-        for k in range(i + 1):
-            part = 0.0
-            for j in range(size):
-                part += y[i, j] * y[k, j]
-            square[i, k] = part
-            square[k, i] = part
-    return max(np.linalg.eigvalsh(square)[n - 1], 0.0)
+        square = choice.y[i, 0] * choice.y[i, 0]
+        for k in range(1, m):
+            square += choice.y[i, k] * choice.y[i, k]
+        width[i] = choice.beta * sqrt(square)
+        logits[i] = choice.z0[i] + width[i]
 
 
-@jit
-def utility_bound(v, y, n, size, m, radius, box, wo, wl):
-    """softmax(z) . v with every logit z in wo[Z0] raised by beta |y_i|, or its maximum over the box of these
-    half-widths, rounded up (:func:`livarot.planning.bounds.box_bound`)."""
-    worth, out = np.empty((n, 1)), np.empty(1)
-    low, high, logit, reach, top = math.inf, -math.inf, 0.0, 0.0, -math.inf
-    for i in range(n):
-        square = 0.0
-        for j in range(size):
-            square += y[i, j] * y[i, j]
-        width = radius * math.sqrt(square)
-        wo[i, WIDTH] = width
-        worth[i, 0] = v[i]
-        low, high = min(low, v[i]), max(high, v[i])
-        logit, reach, top = max(logit, abs(wo[i, Z0])), max(reach, width), max(top, wo[i, Z0] + width)
-    total, weighted = 0.0, 0.0
-    for i in range(n):
-        weight = exp(wo[i, Z0] + wo[i, WIDTH] - top)
-        total += weight
-        weighted += weight * v[i]
-    if not box:
-        return weighted / total
-    wl[FT], wl[LOW], wl[PEAK], wl[SLIP] = low, low, high, rounding(n, m, logit, reach)
-    out[0] = high
-    box_weights(wo, wl, n, m, 1)
-    box_bound(worth, wo, wl, out, n, 1)
-    return out[0]
+@rule
+def raised_utility(choice, v, settings):
+    """softmax(z) . v with every logit raised by beta |y_i|."""
+    room = solver_room(choice)
+    raise_logits(choice, room.weight, room.other)
+    softmax(room.weight, room.weight)
+    return expectation(room.weight, v)
+
+
+@rule
+def utility_box(choice, v, settings):
+    """The maximum over the box of half-widths beta |y_i|, rounded up
+    (:func:`livarot.planning.optimistic.bounds.box_bound`)."""
+    n, m = choice.y.shape
+    room, width, logit = solver_room(choice), choice.width, absolute(choice.z0[0])
+    raise_logits(choice, room.weight, width)  # the half-widths about the mean are not needed any more
+    for i in range(1, n):
+        logit = maximum(logit, absolute(choice.z0[i]))
+    slip = rounding(n, m, logit, choice.beta * sqrt(choice.longest))
+    low, high = extremes(v)
+    box_weights(choice.z0, width, slip, m, room.weight, room.other)
+    return box_bound(v, room.weight, room.other, low, high)

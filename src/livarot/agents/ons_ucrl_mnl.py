@@ -28,7 +28,7 @@ from livarot.core.problem import Problem
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import ons_update
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import MaxNormBonus
+from livarot.planning.optimistic.rules import MaxNormBonus
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

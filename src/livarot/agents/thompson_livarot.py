@@ -27,7 +27,7 @@ from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.estimation.ons import project_on_ball
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import PlugIn
+from livarot.planning.optimistic.rules import PlugIn
 from livarot.planning.sampled import posterior_sample
 from livarot.simulation.streams import AgentRandom
 

@@ -28,7 +28,7 @@ from livarot.estimation.history import History, empty_history, fit_history, reco
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import add_design
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import MaxNormBonus
+from livarot.planning.optimistic.rules import MaxNormBonus
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ from livarot.core.problem import Problem
 from livarot.estimation.history import empty_history, fit_history, record
 from livarot.estimation.omd import initial_estimate
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.rules import JointMaximum, Rule
+from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

@@ -92,6 +92,11 @@ def lanes(numbers: Any) -> Any:
     return LaneArray(numbers)
 
 
+def numbers_of(array: Any) -> Any:
+    """The numbers of a flat array of lanes, one after the other: number l of lane i is at i W + l."""
+    return array.numbers.reshape(-1)
+
+
 def lane(x: Any) -> Any:
     """W times the same number (a lane stays as it is)."""
     return x if isinstance(x, Lane) else np.full(W, x, dtype=np.float64).view(Lane)
@@ -300,6 +305,8 @@ def _arithmetic(name: str) -> Emit:
 
 
 def _comparison(sign: str) -> Emit:
+    if sign == "!=":  # holds where numbers do not compare, as in Python
+        return lambda builder, a, b: builder.fcmp_unordered(sign, a, b)
     return lambda builder, a, b: builder.fcmp_ordered(sign, a, b)
 
 
@@ -479,6 +486,17 @@ def _emit_lanes(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         source = context.make_array(sig.args[0])(context, builder, args[0])
     shape = cgutils.unpack_tuple(builder, source.shape, sig.args[0].ndim)[:-1]
     return make_view(context, builder, sig.return_type, builder.bitcast(source.data, _NUMBERS.as_pointer()), shape)
+
+
+@_function(
+    numbers_of, lambda array: ViewType(types.float64, 1) if isinstance(array, ViewType) and array.dtype == _lane else None
+)
+def _emit_numbers(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    source = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    count = ir.Constant(_INT64, W)
+    for length in cgutils.unpack_tuple(builder, source.shape, sig.args[0].ndim):
+        count = builder.mul(count, length)
+    return make_view(context, builder, sig.return_type, builder.bitcast(source.data, _DOUBLE.as_pointer()), [count])
 
 
 def _is_flat(kind: Any, *items: Any) -> bool:

@@ -37,7 +37,7 @@ from livarot.estimation.omd import whitened
 from livarot.planning.backward import solve
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.robust import RobustSolution, solve_robust
-from livarot.planning.rules import Rule
+from livarot.planning.optimistic.rules import Rule
 
 if TYPE_CHECKING:
     from livarot.data.model import MNLTransition

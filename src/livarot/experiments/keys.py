@@ -32,7 +32,7 @@ from livarot.agents.ucbvi import Bernstein, Hoeffding, Simple
 from livarot.core.problem import MNLMDP
 from livarot.errors import bad, require_positive_int
 from livarot.planning.backward import solve
-from livarot.planning.rules import (
+from livarot.planning.optimistic.rules import (
     FrankWolfe,
     JointMaximum,
     MaxNormBonus,

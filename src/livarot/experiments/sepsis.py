@@ -34,7 +34,7 @@ from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import bad, require_positive_int
 from livarot.planning.backward import evaluate, solve
 from livarot.planning.robust import solve_robust
-from livarot.planning.rules import check_rule
+from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.tiles import table_tiles
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, environment_uniforms

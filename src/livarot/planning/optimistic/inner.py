@@ -16,26 +16,17 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.lanes64 import LANES
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import W, lane, lanes, number_in
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.ragged import FloatArray
+from livarot.core.views import part, view
 from livarot.errors import bad, require_finite
-from livarot.planning.bounds import rounded_up, rounding, upper_bound
-from livarot.planning.climb import joint_maximum
-from livarot.planning.lanes import (
-    BEST_GAP,
-    BEST_X,
-    BETA,
-    SCALE,
-    STEPS,
-    Z0,
-    centre_probabilities,
-    centre_widths,
-    lane_workspaces,
-    whiten_shared,
-)
-from livarot.planning.rules import JOINT_MAXIMUM, ShiftedPower, Solver
+from livarot.planning.optimistic.bounds import rounded_up, rounding, upper_bound
+from livarot.planning.optimistic.choice import choice_size, load_into, look, solver_room, whitened
+from livarot.planning.optimistic.rules import JointMaximum, ShiftedPower, Solver
 
 
 class InnerMax(NamedTuple):
@@ -78,35 +69,22 @@ def inner_max(
     shift = np.zeros(n_out) if offset is None else require_finite("offset", offset)
     if shift.shape != (n_out,):
         raise bad("offset", f"has shape {shift.shape}, expected {(n_out,)}")
-    whiten = np.zeros(m * m)
-    invert_lower(ellipsoid._factor, 0, m, whiten, 0)
-    y, first_phi, first_v = np.zeros((n_out * m, LANES)), np.zeros((n_out * m, LANES)), np.zeros((n_out, LANES))
-    first_phi[:, 0], first_v[:, 0] = phi.reshape(-1), v
-    whiten_shared(whiten, 0, first_phi, y, n_out, m, 1)
+    whiten = np.zeros((m, m))
+    invert_lower(ellipsoid._factor, 0, m, whiten.reshape(-1), 0)
     z0 = shift + phi @ ellipsoid.center
     spread = float(v.max() - v.min())
-    wo, wc, wl = lane_workspaces(n_out, m)
-    wo[:, Z0] = z0
-    wl[BETA], wl[SCALE] = ellipsoid.radius, spread
-    centre_probabilities(wo, wl, n_out, 1)
-    centre_widths(y, wo, wc, wl, n_out, m, 1)
-    bound = np.zeros(LANES)
-    upper_bound(y, first_v, wo, wc, wl, bound, n_out, m, 1)
-    best = float(min(bound[0], _pairwise_bound(y[:, 0].reshape(n_out, m), z0, v, ellipsoid.radius)))
+    x, y = np.zeros(m), np.zeros((n_out, m))
+    rule, settings = JointMaximum(solver).compiled(n_out)
+    bound, slope, n_iter = _inner_max(rule, settings, z0, phi, whiten, v, (ellipsoid.radius, spread), x, y)
+    best = min(bound, _pairwise_bound(y, z0, v, ellipsoid.radius))
     if n_out == 2:
         sign = 1.0 if v[0] >= v[1] else -1.0
         theta = ellipsoid.support(sign * (phi[0] - phi[1])) if spread > 0 else ellipsoid.center.copy()
         gap, n_iter, converged = 0.0, 0, True
     else:
-        code = solver.code(JOINT_MAXIMUM)
-        joint_maximum(
-            code.solver, code.n_iter, code.tol, code.n_starts, code.wide,
-            y, first_v, wo, wc, wl, y, first_v, wo, wc, wl, n_out, m, 1,
-        )  # fmt: skip
-        theta = ellipsoid.center + whiten.reshape(m, m).T @ wc[:, BEST_X]
-        gap = float(wl[BEST_GAP] / spread) if spread > 0 else 0.0
-        n_iter = int(wl[STEPS])
-        converged = gap <= max(code.tol, 1e-8)
+        theta = ellipsoid.center + whiten.T @ x
+        gap = slope / spread if spread > 0 else 0.0
+        converged = gap <= max(solver.tol, 1e-8)
     p = softmax(shift + phi @ theta)
     value = float(p @ v)
     return InnerMax(value, theta, p, max(best, value) if n_out != 2 else value, gap, n_iter, converged)
@@ -118,7 +96,33 @@ def _pairwise_bound(y: FloatArray, z0: FloatArray, v: FloatArray, beta: float) -
     f0 = float(p @ v)
     squared = (y**2).sum(axis=1)
     widest = float((squared[:, None] + squared[None, :] - 2.0 * y @ y.T).max())
-    slip = rounding(*y.shape, float(np.abs(z0).max()), beta * float(np.sqrt(squared.max())))
+    slip = rounding.py_func(*y.shape, float(np.abs(z0).max()), beta * float(np.sqrt(squared.max())))
     rise = beta * float(np.linalg.norm((p * (v - f0)) @ y))
     rise += float(v.max() - v.min()) * beta * beta * (max(widest, 0.0) + slip * squared.max()) / 8.0
-    return float(rounded_up(f0, rise, slip, v.min(), v.max()))
+    return float(rounded_up.py_func(f0, rise, slip, v.min(), v.max()))
+
+
+@jit
+def _inner_max(rule, settings, z0, phi, whiten, values, scales, x, y):  # type: ignore[no-untyped-def]
+    """The bound, the first-order gap and the steps of one problem, the same in all lanes; fills its point and Y."""
+    n, m = phi.shape
+    memory = np.zeros((choice_size(n, m) + n, W))
+    return _solve(rule, settings, z0, phi, whiten, values, scales, x, y, memory)
+
+
+@inner
+def _solve(rule, settings, z0, phi, whiten, values, scales, x, y, memory):  # type: ignore[no-untyped-def]
+    n, m = phi.shape
+    loaded, v = load_into(lanes(memory), n, m), part(lanes(memory), choice_size(n, m), n)
+    whitened(view(whiten), view(phi), view(y))
+    for i in range(n):
+        loaded.z0[i], v[i] = lane(z0[i]), lane(values[i])
+        for k in range(m):
+            loaded.y[i, k] = y[i, k]
+    choice = look(loaded, lane(scales[0]), lane(scales[1]), 0.0, True)
+    bound = number_in(upper_bound(choice, v, settings), 0)
+    _, gap = rule.value(choice, v, settings)
+    room = solver_room(choice)
+    for k in range(m):
+        x[k] = number_in(room.best[k], 0)
+    return bound, number_in(gap, 0), int(number_in(room.steps[0], 0))

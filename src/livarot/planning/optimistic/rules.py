@@ -6,28 +6,38 @@ A rule turns the confidence ellipsoid of a stage into Q_h(s, a) = r_h(s, a) + (o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from livarot.core.arguments import checked
 from livarot.errors import bad, require_non_negative
-from livarot.planning.lanes import FRANK_WOLFE, SHIFTED_POWER
-
-PLUG_IN, JOINT_MAXIMUM, VARIANCE_BONUS, SECOND_ORDER_BONUS, MAX_NORM_BONUS = 0, 1, 2, 3, 4
-NO_CLIP, CLIP_Q, CLIP_V = 0, 1, 2  # nothing; every Q to [0, H]; V = max_a Q to at most H
+from livarot.planning.optimistic import ascent, bounds
+from livarot.planning.optimistic.rule import CompiledRule, LaneRule, NoSettings, rule
 
 
-class RuleCode(NamedTuple):
-    """A rule as the numbers a compiled loop wants."""
+class Ascent(NamedTuple):
+    """Settings of a solver."""
 
-    rule: int
-    solver: int = SHIFTED_POWER
-    n_iter: int = 0
-    tol: float = 0.0
-    n_starts: int = 0
-    wide: float = 0.0
-    constant: float = 0.0
-    clip: int = NO_CLIP
+    n_iter: int
+    tol: float
+    n_starts: int
+    wide: float
+
+
+class Constant(NamedTuple):
+    """Settings of a bonus."""
+
+    constant: float
+
+
+TWO = rule(bounds.plug_in, exact_for_two=True)  # where no pair has more outcomes, the maximum is exact
+JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
+PAPER = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
+VARIANCE = rule(bounds.variance_bound)
+SECOND_ORDER = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
+SECOND_ORDER_V = rule(bounds.second_order_bonus, clip="V", idle_at_zero=False)
+MAX_NORM = rule(bounds.max_norm_bonus, clip="every Q", idle_at_zero=False)
+CENTRE = rule(bounds.plug_in, set_matters=False)
 
 
 @checked(tol=require_non_negative)
@@ -40,8 +50,8 @@ class ShiftedPower:
     n_starts: int = 3  # extra starts at most, each from the best point on chords of the ellipsoid, ...
     wide: float = 1.0  # ... where it moves a logit by more than this
 
-    def code(self, rule: int) -> RuleCode:
-        return RuleCode(rule, SHIFTED_POWER, self.max_iter, self.tol, self.n_starts, self.wide)
+    def settings(self) -> Ascent:
+        return Ascent(self.max_iter, self.tol, self.n_starts, self.wide)
 
 
 @checked(tol=require_non_negative)
@@ -53,8 +63,8 @@ class FrankWolfe:
     n_starts: int = 4  # extra starts; the paper's own is the centre alone
     tol: float = 0.0  # stop early when the gap is this small, relative to the stage's value range
 
-    def code(self, rule: int) -> RuleCode:
-        return RuleCode(rule, FRANK_WOLFE, self.n_iter, self.tol, self.n_starts, -1.0)
+    def settings(self) -> Ascent:
+        return Ascent(self.n_iter, self.tol, self.n_starts, -1.0)
 
 
 Solver = ShiftedPower | FrankWolfe
@@ -67,12 +77,10 @@ class JointMaximum:
 
     solver: Solver = field(default_factory=ShiftedPower)
 
-    @cached_property
-    def _code(self) -> RuleCode:
-        return self.solver.code(JOINT_MAXIMUM)
+    bounded, measured, optimistic = True, True, True
 
-    def code(self) -> RuleCode:
-        return self._code
+    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
+        return _joint(self.solver, max_reachable > 2)
 
 
 @dataclass(frozen=True)
@@ -83,8 +91,10 @@ class VarianceBonus:
     four times looser there, and linear in U.
     """
 
-    def code(self) -> RuleCode:
-        return RuleCode(VARIANCE_BONUS)
+    bounded, measured, optimistic = True, False, True
+
+    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
+        return VARIANCE.function, NoSettings()
 
 
 @checked
@@ -102,8 +112,10 @@ class SecondOrderBonus:
     constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices by |f''| <= span Var
     clip_value: bool = False  # clip V (Cho et al.) instead of every Q (Li et al.)
 
-    def code(self) -> RuleCode:
-        return RuleCode(SECOND_ORDER_BONUS, constant=self.constant, clip=CLIP_V if self.clip_value else CLIP_Q)
+    bounded, measured, optimistic = False, False, True
+
+    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
+        return (SECOND_ORDER_V if self.clip_value else SECOND_ORDER).function, Constant(self.constant)
 
 
 @checked
@@ -116,22 +128,34 @@ class MaxNormBonus:
 
     constant: float = 2.0
 
-    def code(self) -> RuleCode:
-        return RuleCode(MAX_NORM_BONUS, constant=self.constant, clip=CLIP_Q)
+    bounded, measured, optimistic = False, False, True
+
+    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
+        return MAX_NORM.function, Constant(self.constant)
 
 
 @dataclass(frozen=True)
 class PlugIn:
     """No optimism: the expectation under the estimate itself."""
 
-    def code(self) -> RuleCode:
-        return RuleCode(PLUG_IN)
+    bounded, measured, optimistic = False, False, False
+
+    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
+        return CENTRE.function, NoSettings()
 
 
-Rule = JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn
+@cache
+def _joint(solver: Solver, general: bool) -> tuple[CompiledRule, Any]:
+    """Only what is used is compiled: no solver where no pair has more than two outcomes."""
+    made = (JOINT if isinstance(solver, ShiftedPower) else PAPER) if general else TWO
+    return made.function, solver.settings()
+
+
+Rule = JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn | LaneRule
 
 
 def check_rule(rule: object) -> None:
-    """Refuse what is no rule of optimism."""
-    if not isinstance(rule, JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn):
-        raise bad("rule", f"{rule!r} is no rule of optimism", cure="pass JointMaximum(), VarianceBonus(), ...")
+    """Refuse what is not a rule of optimism."""
+    if not isinstance(rule, Rule):
+        cure = "pass JointMaximum(), VarianceBonus(), ... or a function made a rule by livarot.rule"
+        raise bad("rule", f"{rule!r} is not a rule of optimism", cure=cure)

@@ -1,0 +1,106 @@
+"""Which pairs a plan visits at each stage, W of one shape side by side, with their features laid out for it."""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from livarot.core.jit import jit
+from livarot.core.lanes import W
+from livarot.core.problem import Problem
+from livarot.core.ragged import NO_BLOCK, FloatArray, Int32Array, IntArray
+from livarot.core.views import Bundle
+
+
+class Blocks(NamedTuple):
+    """Pairs of the reachable states, list after list; stages with the same pairs share a list."""
+
+    stage_list: Int32Array  # (H,) the list a stage uses
+    plain_start: IntArray  # (lists + 1,) pairs that theta does not touch ...
+    plain: IntArray  # ... (their outcome is certain, or known from the offsets)
+    start: IntArray  # (lists + 1,) the blocks of a list
+    shape: IntArray  # (blocks, 5): outcomes, columns, their common block of theta or -1, first row, first feature
+    pair: IntArray  # (blocks, W); spare lanes repeat the last pair
+    offset: FloatArray  # (rows, W)
+    next_state: Int32Array  # (rows, W)
+    feature: FloatArray  # (features, W): per block (outcomes, columns)
+
+
+def pair_blocks(problem: Problem) -> Bundle:
+    """Made once and kept with the problem."""
+    found = problem.cache.get("pair blocks")
+    if not isinstance(found, Bundle):
+        found = problem.cache["pair blocks"] = Bundle(_pair_blocks(problem))
+    return found
+
+
+def _pair_blocks(problem: Problem) -> Blocks:
+    rows = problem.rows
+    per_table = problem.n_states * problem.n_actions
+    sizes = np.append(np.diff(rows.block_start), 0)
+    lists: dict[bytes, int] = {}
+    stage_list = np.zeros(problem.horizon, dtype=np.int32)
+    plain: list[IntArray] = []
+    pairs_of: list[IntArray] = []
+    shapes: list[tuple[int, int, int]] = []
+    start = [0]
+    for h in range(problem.horizon):
+        reach = problem.reachable[h]
+        key = int(problem.stage_table[h]).to_bytes(4, "little") + reach.tobytes()
+        if key in lists:
+            stage_list[h] = lists[key]
+            continue
+        stage_list[h] = lists[key] = len(plain)
+        pairs = problem.stage_table[h] * per_table + np.flatnonzero(np.repeat(reach, problem.n_actions))
+        block = rows.pair_block[pairs]
+        plain.append(pairs[block == NO_BLOCK])
+        pairs = pairs[block != NO_BLOCK]
+        block = rows.pair_block[pairs]
+        # pairs that use all of one large block are put together with their like: they share its whitener
+        whole = rows.col_count[pairs] == sizes[block]
+        common = np.where(whole & (np.bincount(block, minlength=1)[block] >= W), block, -1)
+        shape = np.stack((rows.outcomes[pairs], rows.col_count[pairs], sizes[block], common), axis=1)
+        order = np.lexsort((pairs, shape[:, 3], shape[:, 2], shape[:, 1], shape[:, 0]))
+        pairs, shape = pairs[order], shape[order]
+        cuts = np.flatnonzero(np.any(shape[1:] != shape[:-1], axis=1)) + 1
+        for first, last in zip([0, *cuts], [*cuts, len(pairs)], strict=True):
+            if last == first:
+                continue
+            count = -(-(last - first) // W)
+            spread = np.minimum(np.arange(count * W), last - first - 1) + first
+            pairs_of.append(pairs[spread].reshape(-1, W))
+            shapes += [(int(shape[first, 0]), int(shape[first, 1]), int(shape[first, 3]))] * count
+        start.append(len(shapes))
+    table = np.asarray(shapes, dtype=np.int64).reshape(-1, 3)
+    n_rows, n_features = table[:, 0], table[:, 0] * table[:, 1]
+    row = np.concatenate(([0], np.cumsum(n_rows))).astype(np.int64)
+    feature = np.concatenate(([0], np.cumsum(n_features))).astype(np.int64)
+    made = Blocks(
+        stage_list=stage_list,
+        plain_start=np.concatenate(([0], np.cumsum([len(p) for p in plain]))).astype(np.int64),
+        plain=np.concatenate(plain).astype(np.int64),
+        start=np.asarray(start, dtype=np.int64),
+        shape=np.ascontiguousarray(np.column_stack((table, row[:-1], feature[:-1]))),
+        pair=np.concatenate([np.empty((0, W), dtype=np.int64), *pairs_of]).astype(np.int64),
+        offset=np.empty((int(row[-1]), W)),
+        next_state=np.empty((int(row[-1]), W), dtype=np.int32),
+        feature=np.empty((int(feature[-1]), W)),
+    )
+    _lay_out(rows.graph, made)
+    return made
+
+
+@jit
+def _lay_out(graph, blocks):
+    for b in range(len(blocks.shape)):
+        n, m, _, row, feature = blocks.shape[b]
+        for k in range(W):
+            pair = blocks.pair[b, k]
+            first, at = graph.row_start[pair], graph.feat_start[pair]
+            for i in range(n):
+                blocks.offset[row + i, k] = graph.offset[first + i]
+                blocks.next_state[row + i, k] = graph.next_state[first + i]
+            for i in range(n * m):
+                blocks.feature[feature + i, k] = graph.feat[at + i]

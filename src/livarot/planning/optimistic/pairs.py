@@ -1,0 +1,237 @@
+"""Optimistic backward induction with pairs as lanes: one replica after the other, W (state, action) pairs at a time."""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import W, lane, lanes, maximum, number_in, put, take, where
+from livarot.core.law import logits
+from livarot.core.views import flat, matrix, opened, part, view
+from livarot.planning.optimistic.choice import (
+    choice_size,
+    difference_of_two,
+    load_into,
+    look,
+    two_outcomes,
+    whitened,
+)
+from livarot.planning.optimistic.model import TIE, Result, known_law, own_whitener, value_range
+
+
+class Room(NamedTuple):
+    """Memory of W pairs of one replica."""
+
+    choice: Any
+    v: Any  # (U,) values of the outcomes
+    v_up: Any  # (U,)
+    local: Any  # (m,) the coordinates of theta that each pair uses
+    square: Any  # (m * m,) and their whitener
+    step: Any  # (m,)
+    numbers: Any  # the same memory, number by number
+    theta: Any  # (m,) floats: where all pairs use the same coordinates
+    own: Any  # (m * m,) floats
+    q: Any  # (S * A,) floats
+    q_up: Any  # (S * A,) floats
+    at: Any  # (W,) places
+
+
+@jit
+def plan_pairs(rule, settings, model, blocks, estimate, radius, result):
+    """Fill the result, replica after replica."""
+    seen = opened(model)
+    n, m = seen.most_out, seen.most_cols
+    memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
+    floats = np.empty(m + m * m + 2 * seen.reward.shape[1] * seen.reward.shape[2])
+    whole = np.empty(W, dtype=np.int64)
+    _replicas(rule, settings, seen, opened(blocks), estimate, radius, result, memory, floats, whole)
+
+
+@inner
+def make_room(memory, floats, whole, n, m, n_pairs):
+    space, numbers = lanes(memory), view(floats)
+    size = choice_size(n, m)
+    end = size + 2 * n + 2 * m
+    return Room(
+        choice=part(space, 0, size),
+        v=part(space, size, n),
+        v_up=part(space, size + n, n),
+        local=part(space, size + 2 * n, m),
+        square=part(space, end, m * m),
+        step=part(space, size + 2 * n + m, m),
+        numbers=part(flat(view(memory)), end * W, m * m * W),
+        theta=part(numbers, 0, m),
+        own=part(numbers, m, m * m),
+        q=part(numbers, m + m * m, n_pairs),
+        q_up=part(numbers, m + m * m + n_pairs, n_pairs),
+        at=view(whole),
+    )
+
+
+@inner
+def _replicas(rule, settings, model, blocks, estimate, radius, result, memory, floats, whole):
+    found = Result(view(result.value), view(result.upper), view(result.policy), view(result.report))
+    thetas, whitens = view(estimate.theta), view(estimate.whiten)
+    room = make_room(
+        memory, floats, whole, model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
+    )
+    for r in range(len(radius)):
+        own = Result(found.value[r], found.upper[r], found.policy[r], found.report)
+        gap = _stages(rule, settings, model, blocks, thetas[r], whitens[r], radius[r], own, room)
+        start, start_up = 0.0, 0.0
+        for node in range(model.node_start[0], model.node_start[1]):
+            s = model.node_state[node]
+            start += model.start[s] * own.value[0, s]
+            start_up += model.start[s] * own.upper[0, s]
+        found.report[0, r] = start
+        found.report[1, r] = start_up if rule.certified else start
+        found.report[2, r] = gap
+
+
+@inner
+def _stages(rule, settings, model, blocks, theta, whiten, radius, result, room):
+    """The stages, last to first, of one replica."""
+    horizon, n_states, n_actions = model.reward.shape
+    beta, gap = lane(radius), 0.0
+    for h in range(horizon - 1, -1, -1):
+        k, pairs = model.stage_parameter[h], blocks.stage_list[h]
+        first = model.stage_table[h] * n_states * n_actions
+        scale = value_range(model, h, result.value[h + 1])
+        for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
+            pair = blocks.plain[item]
+            room.q[pair - first] = known_law(model.graph, pair, result.value[h + 1])
+            if rule.certified:
+                room.q_up[pair - first] = known_law(model.graph, pair, result.upper[h + 1])
+        for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
+            if h == horizon - 1 and rule.idle_at_zero:
+                put(room.q, blocks.pair[b], -first, 0.0)
+                put(room.q_up, blocks.pair[b], -first, 0.0)
+                continue
+            own = back_up(rule, settings, model, blocks, b, theta[k], whiten[k], result, h, beta, lane(scale), room)
+            gap = max(gap, own)
+        greedy(rule, model, h, room, result)
+    return gap
+
+
+@inner
+def greedy(rule, model, h, room, result):
+    """V = max_a Q, the first action within the tie tolerance of it, and the bound of V."""
+    horizon, _, n_actions = model.reward.shape
+    ceiling = float(horizon)
+    for node in range(model.node_start[h], model.node_start[h + 1]):
+        s = model.node_state[node]
+        q, q_up = part(room.q, s * n_actions, n_actions), part(room.q_up, s * n_actions, n_actions)
+        for a in range(n_actions):
+            hope = model.reward[h, s, a] + q[a]
+            q[a] = min(max(hope, 0.0), ceiling) if rule.clips_q else hope
+        best = q[0]
+        for a in range(1, n_actions):
+            best = max(best, q[a])
+        tie, action = best - TIE * (1.0 + abs(best)), 0
+        while q[action] < tie:
+            action += 1
+        result.value[h, s] = min(best, ceiling) if rule.clips_v else best
+        result.policy[h, s] = np.int32(action)
+        if rule.certified:
+            high = model.reward[h, s, 0] + q_up[0]
+            for a in range(1, n_actions):
+                high = max(high, model.reward[h, s, a] + q_up[a])
+            result.upper[h, s] = high
+
+
+@inner
+def common_coordinates(graph, block, theta, room):
+    """The part of theta that all pairs of a block use."""
+    base, local = graph.block_start[block], part(room.theta, 0, graph.block_start[block + 1] - graph.block_start[block])
+    for j in range(len(local)):
+        local[j] = theta[graph.block_coords[base + j]]
+    return local
+
+
+@inner
+def load(graph, blocks, b, theta, whiten, room):
+    """Logits at the centre and whitened features of a block of pairs."""
+    n, m, block = blocks.shape[b, 0], blocks.shape[b, 1], blocks.shape[b, 2]
+    loaded = load_into(room.choice, n, m)
+    offset = part(lanes(blocks.offset), blocks.shape[b, 3], n)
+    phi = matrix(lanes(blocks.feature), blocks.shape[b, 4], n, m)
+    if block >= 0:
+        logits(offset, phi, common_coordinates(graph, block, theta, room), loaded.z0)
+        whitened(matrix(whiten, graph.gram_start[block], m, m), phi, loaded.y)
+    else:
+        own_coordinates(graph, blocks.pair[b], m, theta, whiten, room)
+        logits(offset, phi, part(room.local, 0, m), loaded.z0)
+        whitened(matrix(room.square, 0, m, m), phi, loaded.y)
+    return loaded
+
+
+@inner
+def load_two(graph, blocks, b, theta, whiten, room):
+    """z0_1 - z0_2 and |y_1 - y_2| of a block of pairs with two outcomes."""
+    m, block = blocks.shape[b, 1], blocks.shape[b, 2]
+    offset = part(lanes(blocks.offset), blocks.shape[b, 3], 2)
+    phi = matrix(lanes(blocks.feature), blocks.shape[b, 4], 2, m)
+    if block >= 0:
+        w = matrix(whiten, graph.gram_start[block], m, m)
+        return difference_of_two(offset, phi, common_coordinates(graph, block, theta, room), w, room.step)
+    own_coordinates(graph, blocks.pair[b], m, theta, whiten, room)
+    return difference_of_two(offset, phi, part(room.local, 0, m), matrix(room.square, 0, m, m), room.step)
+
+
+@inner
+def own_coordinates(graph, pairs, m, theta, whiten, room):
+    """theta and the whitener of every pair's own columns."""
+    for j in range(m):
+        for k in range(W):
+            base, col = graph.block_start[graph.pair_block[pairs[k]]], graph.col_start[pairs[k]]
+            room.at[k] = graph.block_coords[base + graph.cols[col + j]]
+        room.local[j] = take(theta, room.at, 0)
+    block = graph.pair_block[pairs[0]]
+    size = graph.block_start[block + 1] - graph.block_start[block]
+    if m == size:
+        for k in range(W):
+            room.at[k] = graph.gram_start[graph.pair_block[pairs[k]]]
+        for i in range(m * m):
+            room.square[i] = take(whiten, room.at, i)
+        return
+    own = matrix(room.own, 0, m, m)
+    for k in range(W):
+        whole = matrix(whiten, graph.gram_start[graph.pair_block[pairs[k]]], size, size)
+        own_whitener(whole, part(graph.cols, graph.col_start[pairs[k]], m), size, own)
+        for i in range(m * m):
+            room.numbers[i * W + k] = room.own[i]
+
+
+@inner
+def back_up(rule, settings, model, blocks, b, theta, whiten, result, h, beta, scale, room):
+    """The optimistic expectations of a block of pairs and their bounds; gives the largest relative first-order gap."""
+    horizon, n_states, n_actions = model.reward.shape
+    n, row, gap = blocks.shape[b, 0], blocks.shape[b, 3], 0.0
+    v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
+    for i in range(n):
+        v[i] = take(result.value[h + 1], blocks.next_state[row + i], 0)
+        if rule.certified:
+            v_up[i] = take(result.upper[h + 1], blocks.next_state[row + i], 0)
+    best, high = lane(0.0), lane(0.0)
+    if rule.exact_for_two and n == 2:
+        apart, reach = load_two(model.graph, blocks, b, theta, whiten, room)
+        best = two_outcomes(apart, beta * reach, v[0], v[1])
+        if rule.certified:
+            high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
+    else:
+        choice = look(load(model.graph, blocks, b, theta, whiten, room), beta, scale, float(horizon), rule.set_matters)
+        if rule.certified:
+            high = rule.bound(choice, v_up, settings)
+        best, first_order = rule.value(choice, v, settings)
+        gaps = where(scale > 0.0, first_order / maximum(scale, 1e-300), 0.0)
+        for k in range(W):
+            gap = max(gap, number_in(gaps, k))
+    first = model.stage_table[h] * n_states * n_actions
+    put(room.q, blocks.pair[b], -first, best)
+    if rule.certified:
+        put(room.q_up, blocks.pair[b], -first, high)
+    return gap

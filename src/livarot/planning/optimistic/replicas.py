@@ -1,0 +1,230 @@
+"""Optimistic backward induction with replicas as lanes: one (state, action) after the other, W replicas at a time."""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import W, absolute, lane, lanes, maximum, minimum, put, take, where
+from livarot.core.law import logits
+from livarot.core.views import flat, matrix, opened, part, view
+from livarot.planning.optimistic.choice import (
+    choice_size,
+    difference_of_two,
+    extremes,
+    load_into,
+    look,
+    two_outcomes,
+    whitened,
+)
+from livarot.planning.optimistic.model import TIE, Result, known_law, own_whitener, value_range
+
+
+class Room(NamedTuple):
+    """Memory of W replicas."""
+
+    choice: Any
+    theta: Any  # (d,) the stage's estimate ...
+    whiten: Any  # (G,) ... and its whitener
+    value: Any  # (2, S) of this stage and the next, by turns
+    upper: Any  # (2, S)
+    v: Any  # (U,) values of a pair's outcomes
+    v_up: Any  # (U,)
+    q: Any  # (A,)
+    q_up: Any  # (A,)
+    local: Any  # (m,) the coordinates of theta that a pair uses
+    square: Any  # (m * m,) and their whitener
+    step: Any  # (m,) floats
+    who: Any  # (W,) which replicas; spare lanes repeat the last one
+    at: Any  # (W,) where they are in some array
+
+
+@inner
+def room_size(model, d, size):
+    """Lanes of memory for :func:`make_room`."""
+    n, m = model.most_out, model.most_cols
+    return d + size + 4 * len(model.start) + 2 * n + 2 * model.reward.shape[2] + m + m * m + choice_size(n, m)
+
+
+@inner
+def make_room(memory, floats, whole, model, d, size):
+    n, m, n_states, n_actions = model.most_out, model.most_cols, len(model.start), model.reward.shape[2]
+    values = d + size
+    outcomes = values + 4 * n_states
+    actions = outcomes + 2 * n
+    columns = actions + 2 * n_actions
+    rest = columns + m + m * m
+    return Room(
+        choice=part(memory, rest, choice_size(n, m)),
+        theta=part(memory, 0, d),
+        whiten=part(memory, d, size),
+        value=matrix(memory, values, 2, n_states),
+        upper=matrix(memory, values + 2 * n_states, 2, n_states),
+        v=part(memory, outcomes, n),
+        v_up=part(memory, outcomes + n, n),
+        q=part(memory, actions, n_actions),
+        q_up=part(memory, actions + n_actions, n_actions),
+        local=part(memory, columns, m),
+        square=part(memory, columns + m, m * m),
+        step=view(floats),
+        who=part(view(whole), 0, W),
+        at=part(view(whole), W, W),
+    )
+
+
+@jit
+def plan_replicas(rule, settings, model, estimate, radius, result):
+    """Fill the result, block of W replicas after block."""
+    seen = opened(model)
+    memory = np.empty((room_size(seen, estimate.theta.shape[2], estimate.whiten.shape[2]), W))
+    floats, whole = np.empty(seen.most_cols), np.empty(2 * W, dtype=np.int64)
+    _blocks(rule, settings, seen, estimate, radius, result, memory, floats, whole)
+
+
+@inner
+def _blocks(rule, settings, model, estimate, radius, result, memory, floats, whole):
+    found = Result(view(result.value), view(result.upper), view(result.policy), view(result.report))
+    theta, whiten = view(estimate.theta), view(estimate.whiten)
+    room = make_room(lanes(memory), floats, whole, model, theta.shape[2], whiten.shape[2])
+    replicas = len(radius)
+    for first in range(0, replicas, W):
+        for k in range(W):
+            room.who[k] = min(first + k, replicas - 1)
+        _stages(rule, settings, model, theta, whiten, take(view(radius), room.who, 0), found, room)
+
+
+@inner
+def _stages(rule, settings, model, theta, whiten, beta, result, room):
+    """The stages, last to first, of W replicas."""
+    horizon, n_states, n_actions = model.reward.shape
+    gap = lane(0.0)
+    for s in range(n_states):
+        room.value[horizon % 2, s] = 0.0
+        room.upper[horizon % 2, s] = 0.0
+    for h in range(horizon - 1, -1, -1):
+        gather(theta, room, model.stage_parameter[h], room.theta)
+        gather(whiten, room, model.stage_parameter[h], room.whiten)
+        scale = value_range(model, h, room.value[(h + 1) % 2])
+        for node in range(model.node_start[h], model.node_start[h + 1]):
+            s = model.node_state[node]
+            for a in range(n_actions):
+                gap = maximum(gap, back_up(rule, settings, model, h, s, a, beta, scale, room))
+            best, action = greedy(room.q)
+            if rule.clips_v:
+                best = minimum(best, float(horizon))
+            room.value[h % 2, s] = best
+            write(result.value, room, h, s, best)
+            write(result.policy, room, h, s, action)
+            if rule.certified:
+                _, high = extremes(room.q_up)
+                room.upper[h % 2, s] = high
+                write(result.upper, room, h, s, high)
+    start, start_up = lane(0.0), lane(0.0)
+    for node in range(model.node_start[0], model.node_start[1]):
+        s = model.node_state[node]
+        start += model.start[s] * room.value[0, s]
+        start_up += model.start[s] * room.upper[0, s]
+    put(result.report[0], room.who, 0, start)
+    put(result.report[1], room.who, 0, start_up if rule.certified else start)
+    put(result.report[2], room.who, 0, gap)
+
+
+@inner
+def gather(array, room, parameter, out):
+    """The row of a parameter in an array (R, K, n), of all replicas of the block."""
+    _, parameters, n = array.shape
+    for k in range(W):
+        room.at[k] = (room.who[k] * parameters + parameter) * n
+    for j in range(n):
+        out[j] = take(flat(array), room.at, j)
+
+
+@inner
+def write(array, room, h, s, x):
+    """array[r, h, s] = x for all replicas of the block."""
+    _, stages, n_states = array.shape
+    for k in range(W):
+        room.at[k] = (room.who[k] * stages + h) * n_states
+    put(flat(array), room.at, s, x)
+
+
+@inner
+def greedy(q):
+    """max_a Q and the first action within the tie tolerance of it."""
+    _, best = extremes(q)
+    tie = best - TIE * (1.0 + absolute(best))
+    action = lane(0.0)
+    for a in range(len(q) - 1, -1, -1):
+        action = where(q[a] >= tie, float(a), action)
+    return best, action
+
+
+@inner
+def back_up(rule, settings, model, h, s, a, beta, scale, room):
+    """Q and its bound of one pair; gives the relative first-order gap."""
+    horizon, n_states, n_actions = model.reward.shape
+    graph, gain, ceiling = model.graph, model.reward[h, s, a], float(horizon)
+    follow, follow_up = room.value[(h + 1) % 2], room.upper[(h + 1) % 2]
+    pair = (model.stage_table[h] * n_states + s) * n_actions + a
+    best, high, gap = lane(0.0), lane(0.0), lane(0.0)
+    if graph.pair_block[pair] < 0:
+        best = known_law(graph, pair, follow)
+        if rule.certified:
+            high = known_law(graph, pair, follow_up)
+    elif h < horizon - 1 or not rule.idle_at_zero:
+        row = graph.row_start[pair]
+        n = graph.row_start[pair + 1] - row
+        v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
+        for i in range(n):
+            v[i] = follow[graph.next_state[row + i]]
+            if rule.certified:
+                v_up[i] = follow_up[graph.next_state[row + i]]
+        if rule.exact_for_two and n == 2:
+            local, w = own_coordinates(graph, pair, room)
+            phi = matrix(graph.feat, graph.feat_start[pair], 2, len(local))
+            apart, reach = difference_of_two(part(graph.offset, row, 2), phi, local, w, room.step)
+            best = two_outcomes(apart, beta * reach, v[0], v[1])
+            if rule.certified:
+                high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
+        else:
+            choice = look(load(graph, pair, n, room), beta, scale, ceiling, rule.set_matters)
+            if rule.certified:
+                high = rule.bound(choice, v_up, settings)
+            best, first_order = rule.value(choice, v, settings)
+            gap = where(scale > 0.0, first_order / maximum(scale, 1e-300), 0.0)
+    q = gain + best
+    room.q[a] = minimum(maximum(q, 0.0), ceiling) if rule.clips_q else q
+    if rule.certified:
+        room.q_up[a] = gain + high
+    return gap
+
+
+@inner
+def own_coordinates(graph, pair, room):
+    """The pair's own part of theta, and its whitener."""
+    block, m = graph.pair_block[pair], np.int64(graph.col_count[pair])
+    base, col = graph.block_start[block], graph.col_start[pair]
+    size = graph.block_start[block + 1] - base
+    local, whole = part(room.local, 0, m), matrix(room.whiten, graph.gram_start[block], size, size)
+    for j in range(m):
+        local[j] = room.theta[graph.block_coords[base + graph.cols[col + j]]]
+    if m == size:
+        return local, whole
+    own = matrix(room.square, 0, m, m)
+    own_whitener(whole, part(graph.cols, col, m), size, own)
+    return local, own
+
+
+@inner
+def load(graph, pair, n, room):
+    """Logits at the centre and whitened features of a pair."""
+    local, w = own_coordinates(graph, pair, room)
+    loaded = load_into(room.choice, n, len(local))
+    phi = matrix(graph.feat, graph.feat_start[pair], n, len(local))
+    logits(part(graph.offset, graph.row_start[pair], n), phi, local, loaded.z0)
+    whitened(w, phi, loaded.y)
+    return loaded
