@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 
 from livarot.core.inner import inner
-from livarot.core.lanes import W, any_of, lane, maximum, number_in, sqrt, where, with_number
+from livarot.core.lanes import W, absolute, any_of, lane, maximum, number_in, sqrt, where, with_number
+from livarot.planning.optimistic.bounds import logit_rounding
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at, value_at_centre
 from livarot.planning.optimistic.starts import best_on_chords, farthest_push, one_of
 
@@ -166,7 +167,7 @@ def best_of_starts(solver, starts, is_enough):
         more = best < 0.0  # in which lanes is there something to do: in all of them, at first
         for start in range(settings.n_starts + 1):
             if start > 0:
-                done = is_enough(v, best, gap, last, slack) | (high - best <= slack) | (choice.beta == 0.0)
+                done = is_enough(choice, v, best, gap, last, slack) | (high - best <= slack) | (choice.beta == 0.0)
                 more = more & wide & ~done
                 if not any_of(more):
                     break
@@ -188,21 +189,24 @@ def best_of_starts(solver, starts, is_enough):
 
 
 @inner
-def global_or_idle(v, best, gap, last, slack):
+def global_or_idle(choice, v, best, gap, last, slack):
     """Is a point with value t = ``best`` a global maximum, up to ``slack``, or did the last search of chords bring
     nothing?
 
     Let t be at least the second largest value.  With  h(x) = sum_i (t - V_i) e^(z_i - z_top + (y_i - y_top).x)  over
     the outcomes i below the top one,  f(x) - t = p_top(x) (V_top - t - h(x)),  and h is convex.  The slope of h at the
     point is that of f times -1/p_top, so that h falls by at most gap/p_top over the ball, and f grows by no more.
-    By t <= p_top V_top + (1 - p_top) V_second,  p_top >= (t - V_second)/(V_top - V_second).
+    By t <= p_top V_top + (1 - p_top) V_second,  p_top >= (t - V_second)/(V_top - V_second).  The gap counts with what
+    rounding may have taken from it: on a plain where one outcome has all the weight it is computed as 0.
     """
     first, second = two_best(v)
-    return (gap * (first - second) <= slack * (best - second)) | (best <= last + slack)
+    low, _ = extremes(v)
+    most = gap + logit_rounding(choice) * maximum(absolute(low), absolute(first))
+    return (most * (first - second) <= slack * (best - second)) | (best <= last + slack)
 
 
 @inner
-def never(v, best, gap, last, slack):
+def never(choice, v, best, gap, last, slack):
     """The paper's solver is not told when to stop."""
     return best < last
 
