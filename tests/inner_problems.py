@@ -11,6 +11,7 @@ import numpy as np
 import livarot
 from livarot.core.plan import Estimate
 from livarot.estimation.omd import whitened
+from tests.engines import engine
 
 
 def pair_problem(features, values, offset=None):
@@ -33,29 +34,29 @@ def pair_problem(features, values, offset=None):
     )
 
 
-def plan(features, values, radius, offset=None, rule=None, repeated=False):
-    """The optimistic plan of one pair, centre 0, identity Gram matrix; ``repeated`` takes the loop for many stages."""
+def plan(features, values, radius, offset=None, rule=None, by="pairs"):
+    """The optimistic plan of one pair, centre 0, identity Gram matrix; ``by`` is the engine."""
     phi = np.asarray(features, dtype=float)
     scale = max(1.0, float(np.linalg.norm(phi, axis=1).max()))  # features are at most 1 long
     problem = pair_problem(phi / scale, values, offset)
-    problem.cache["repeats"] = repeated
     dim = problem.dim
     estimate = whitened(problem, np.zeros((1, 1, dim)), problem.rows.pack(np.eye(dim)[None, None]))
-    return livarot.optimistic_plan(problem, estimate, float(radius) * scale, rule)
+    with engine(by):
+        return livarot.optimistic_plan(problem, estimate, float(radius) * scale, rule)
 
 
-def plan_many(values, z, y, radius, rule=None, repeated=False):
+def plan_many(values, z, y, radius, rule=None, by="replicas"):
     """The plan of R inner problems with the same values (U,): z (R, U), y (R, U, k), radius (R,)."""
     count, n = z.shape
     problem = pair_problem(np.eye(n), values)
-    problem.cache["repeats"] = repeated
     columns = np.zeros((count, max(n, y.shape[2]), n))
     columns[:, : y.shape[2]] = y.swapaxes(1, 2)
     whiten = np.linalg.qr(columns[:, ::-1, ::-1], mode="r")[:, ::-1, ::-1]  # lower triangular, W'W = YY'
     gram = np.broadcast_to(np.eye(n), (count, 1, n, n))
     packed = problem.rows.pack(np.ascontiguousarray(whiten)[:, None])
     estimate = Estimate(np.ascontiguousarray(z[:, None]), problem.rows.pack(gram), packed)
-    return livarot.optimistic_plan(problem, estimate, np.asarray(radius, dtype=float), rule)
+    with engine(by):
+        return livarot.optimistic_plan(problem, estimate, np.asarray(radius, dtype=float), rule)
 
 
 def expectations(values, z, y, points):

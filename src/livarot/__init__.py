@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from livarot.experiments.run import run
     from livarot.experiments.tune import TuneResult, tune
     from livarot.planning.backward import Solution, evaluate, solve
-    from livarot.planning.optimistic.inner import InnerMax, inner_max
     from livarot.planning.nominal import nominal_model
     from livarot.planning.optimistic import optimistic_plan
-    from livarot.planning.robust import RobustSolution, evaluate_robust, solve_robust
+    from livarot.planning.optimistic.inner import InnerMax, inner_max
     from livarot.planning.optimistic.rule import rule
     from livarot.planning.optimistic.rules import (
         FrankWolfe,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         ShiftedPower,
         VarianceBonus,
     )
+    from livarot.planning.robust import RobustSolution, evaluate_robust, solve_robust
     from livarot.planning.softmin import worst_case
     from livarot.simulation.rollout import simulate
 

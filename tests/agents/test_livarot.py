@@ -232,7 +232,7 @@ def test_the_first_plan_does_not_depend_on_the_truth():
     for chain, spy in zip(chains, spies, strict=True):
         livarot.run(chain, spy, 1)
     plans = [Livarot().plan(*spy.seen[1]) for spy in spies]
-    assert all(same_bits(tuple(plan), tuple(plans[0])) for plan in plans)
+    assert all(same_bits(tuple(plan)[:-1], tuple(plans[0])[:-1]) for plan in plans)
 
 
 # ---------------------------------------------------------------- seeds, files, edges

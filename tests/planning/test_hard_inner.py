@@ -23,9 +23,9 @@ ULPS = 1e-15  # what the reference's own rounding may add to a value of at most 
 
 
 def values_of_all_ways(features, values, radius, offset=None):
-    """The inner maximum by a plan, by the loop for many stages and by itself."""
+    """The inner maximum by itself and by plans of all engines."""
     alone = livarot.inner_max(features, values, livarot.Ellipsoid.ball(np.shape(features)[1], radius), offset=offset)
-    plans = [plan(features, values, radius, offset, repeated=repeated) for repeated in (False, True)]
+    plans = [plan(features, values, radius, offset, by=by) for by in ("replicas", "pairs", "screened")]
     for made in plans:
         assert made.start_value[0] <= made.upper[0] + ULPS
     return np.array([alone.value, *(made.start_value[0] for made in plans)])

@@ -263,8 +263,8 @@ def test_replicas_together_are_each_alone(rule, shape):
     together = optimistic_plan(mdp.problem, estimate, radius, rule)
     for r in range(count):
         alone = optimistic_plan(mdp.problem, replica(estimate, r), radius[r : r + 1], rule)
-        mine = tuple(None if part is None else part[r : r + 1] for part in together)
-        assert same_bits(tuple(alone), mine), f"replica {r}"
+        mine = tuple(None if part is None else part[r : r + 1] for part in together[:-1])
+        assert same_bits(tuple(alone)[:-1], mine), f"replica {r}"
     order = rng.permutation(count)
     shuffled = optimistic_plan(
         mdp.problem,

@@ -64,7 +64,9 @@ class OFULMLogB:
 
     def plan(self, problem: Problem, state: OFULMLogBState, rng: AgentRandom) -> Plan:
         radius = self.radius(problem, state.episode)
-        return one_stage_plan(problem, state.estimate, radius, gradient_bound.with_settings(constant=self.bonus_constant), self.name)
+        return one_stage_plan(
+            problem, state.estimate, radius, gradient_bound.with_settings(constant=self.bonus_constant), self.name
+        )
 
     def update(self, problem: Problem, state: OFULMLogBState, episodes: Episodes) -> OFULMLogBState:
         within = ball(problem, problem.param_bound, len(episodes.states))

@@ -489,7 +489,8 @@ def _emit_lanes(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @_function(
-    numbers_of, lambda array: ViewType(types.float64, 1) if isinstance(array, ViewType) and array.dtype == _lane else None
+    numbers_of,
+    lambda array: ViewType(types.float64, 1) if isinstance(array, ViewType) and array.dtype == _lane else None,
 )
 def _emit_numbers(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     source = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])

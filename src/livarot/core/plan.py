@@ -47,7 +47,8 @@ class Plan(NamedTuple):
     None where an agent has no such thing: ``value`` (R, H+1, S) and ``start_value`` (R,) what the plan believes,
     ``upper`` (R,) a certified upper bound of the start value over the confidence sets, ``inner_gap`` (R,) the
     largest stationarity gap of the inner maxima relative to the stage's value range, and the confidence sets
-    ``{theta : |theta - center|_gram <= radius}`` per parameter.
+    ``{theta : |theta - center|_gram <= radius}`` per parameter.  ``engine`` says how an optimistic plan was computed
+    (:mod:`livarot.planning.optimistic.plan`).
     """
 
     policy: NDArray[np.int32] | FloatArray
@@ -58,6 +59,7 @@ class Plan(NamedTuple):
     center: FloatArray | None = None  # (R, K, d)
     gram: FloatArray | None = None  # (R, K, G) packed
     radius: FloatArray | None = None  # (R,)
+    engine: str | None = None
 
 
 class Episodes(NamedTuple):
@@ -277,7 +279,7 @@ class PlanCheck:
 
     def __call__(self, plan: Plan, episode: int) -> Plan:
         if isinstance(plan, Plan):
-            policy, _, start_value, upper, inner_gap, center, gram, radius = plan
+            policy, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
             plain = type(policy) is np.ndarray  # a masked array would pass for one
             mixed = plain and policy.ndim == 4
             try:

@@ -36,8 +36,8 @@ from livarot.errors import bad
 from livarot.estimation.omd import whitened
 from livarot.planning.backward import solve
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.robust import RobustSolution, solve_robust
 from livarot.planning.optimistic.rules import Rule
+from livarot.planning.robust import RobustSolution, solve_robust
 
 if TYPE_CHECKING:
     from livarot.data.model import MNLTransition

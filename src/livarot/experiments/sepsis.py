@@ -33,9 +33,9 @@ from livarot.core.threads import Look, in_threads
 from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import bad, require_positive_int
 from livarot.planning.backward import evaluate, solve
-from livarot.planning.robust import solve_robust
+from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
-from livarot.planning.tiles import table_tiles
+from livarot.planning.robust import solve_robust
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, environment_uniforms
 
@@ -198,7 +198,7 @@ def _learn(
     workers = min(workers, len(seeds))
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     kernel = transition_kernel(mdp)
-    table_tiles(mdp.problem), mdp.problem.nodes  # made once, before the threads share them
+    pair_blocks(mdp.problem), mdp.problem.nodes  # made once, before the threads share them
 
     def work(part: tuple[int, int], look: Look) -> tuple[FloatArray, FloatArray, FloatArray]:
         return _treat(mdp, kernel, agent, seeds[slice(*part)], times, tick, look)

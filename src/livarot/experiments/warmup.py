@@ -48,8 +48,8 @@ from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.infinite.planning import diameter as infinite_diameter
 from livarot.planning.backward import evaluate, solve
 from livarot.planning.optimistic.inner import inner_max
-from livarot.planning.robust import evaluate_robust, solve_robust
 from livarot.planning.optimistic.rules import FrankWolfe, JointMaximum, VarianceBonus
+from livarot.planning.robust import evaluate_robust, solve_robust
 from livarot.planning.softmin import worst_case
 from livarot.simulation.rollout import simulate
 from livarot.theory.constants import diameter

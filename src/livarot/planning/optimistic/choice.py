@@ -13,6 +13,7 @@ K itself is never formed: two products with Y cost 2 U d an iteration, so the co
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from livarot.core.inner import inner
@@ -69,7 +70,9 @@ def choice_size(n, m):
 @inner
 def load_into(memory, n, m):
     """Where the logits and whitened features of choices of n outcomes and m columns go."""
-    return Loaded(part(memory, 0, n), matrix(memory, n, n, m), part(memory, n + n * m, 4 * n + 6 * m + 1 + one_size(n, m)))
+    return Loaded(
+        part(memory, 0, n), matrix(memory, n, n, m), part(memory, n + n * m, 4 * n + 6 * m + 1 + one_size(n, m))
+    )
 
 
 @inner
@@ -155,15 +158,23 @@ def gradient(y, q, g):
 def value_at(choice, v, x, weight, g):
     """f(x); its gradient goes to g."""
     n, m = choice.y.shape
+    top = choice.z0[0] * 0.0 - math.inf
     for i in range(n):
         z = choice.z0[i]
         for k in range(m):
             z += choice.y[i, k] * x[k]
         weight[i] = z
-    softmax(weight, weight)
-    f = expectation(weight, v)
+        top = maximum(top, z)
+    total, worth = 0.0, 0.0
     for i in range(n):
-        weight[i] *= v[i] - f
+        e = exp(weight[i] - top)
+        weight[i] = e
+        total += e
+        worth += e * v[i]
+    inverse = 1.0 / total
+    f = worth * inverse
+    for i in range(n):
+        weight[i] = weight[i] * inverse * (v[i] - f)
     gradient(choice.y, weight, g)
     return f
 

@@ -21,7 +21,7 @@ class Blocks(NamedTuple):
     plain_start: IntArray  # (lists + 1,) pairs that theta does not touch ...
     plain: IntArray  # ... (their outcome is certain, or known from the offsets)
     start: IntArray  # (lists + 1,) the blocks of a list
-    shape: IntArray  # (blocks, 5): outcomes, columns, their common block of theta or -1, first row, first feature
+    shape: IntArray  # (blocks, 6): outcomes, columns, common block of theta or -1, first row, first feature, block size
     pair: IntArray  # (blocks, W); spare lanes repeat the last pair
     offset: FloatArray  # (rows, W)
     next_state: Int32Array  # (rows, W)
@@ -44,7 +44,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
     stage_list = np.zeros(problem.horizon, dtype=np.int32)
     plain: list[IntArray] = []
     pairs_of: list[IntArray] = []
-    shapes: list[tuple[int, int, int]] = []
+    shapes: list[tuple[int, ...]] = []
     start = [0]
     for h in range(problem.horizon):
         reach = problem.reachable[h]
@@ -62,7 +62,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
         whole = rows.col_count[pairs] == sizes[block]
         common = np.where(whole & (np.bincount(block, minlength=1)[block] >= W), block, -1)
         shape = np.stack((rows.outcomes[pairs], rows.col_count[pairs], sizes[block], common), axis=1)
-        order = np.lexsort((pairs, shape[:, 3], shape[:, 2], shape[:, 1], shape[:, 0]))
+        order = np.lexsort((pairs, shape[:, 3], shape[:, 0], shape[:, 2], shape[:, 1]))
         pairs, shape = pairs[order], shape[order]
         cuts = np.flatnonzero(np.any(shape[1:] != shape[:-1], axis=1)) + 1
         for first, last in zip([0, *cuts], [*cuts, len(pairs)], strict=True):
@@ -71,9 +71,9 @@ def _pair_blocks(problem: Problem) -> Blocks:
             count = -(-(last - first) // W)
             spread = np.minimum(np.arange(count * W), last - first - 1) + first
             pairs_of.append(pairs[spread].reshape(-1, W))
-            shapes += [(int(shape[first, 0]), int(shape[first, 1]), int(shape[first, 3]))] * count
+            shapes += [tuple(shape[first, [0, 1, 3, 2]].tolist())] * count
         start.append(len(shapes))
-    table = np.asarray(shapes, dtype=np.int64).reshape(-1, 3)
+    table = np.asarray(shapes, dtype=np.int64).reshape(-1, 4)
     n_rows, n_features = table[:, 0], table[:, 0] * table[:, 1]
     row = np.concatenate(([0], np.cumsum(n_rows))).astype(np.int64)
     feature = np.concatenate(([0], np.cumsum(n_features))).astype(np.int64)
@@ -82,7 +82,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
         plain_start=np.concatenate(([0], np.cumsum([len(p) for p in plain]))).astype(np.int64),
         plain=np.concatenate(plain).astype(np.int64),
         start=np.asarray(start, dtype=np.int64),
-        shape=np.ascontiguousarray(np.column_stack((table, row[:-1], feature[:-1]))),
+        shape=np.ascontiguousarray(np.column_stack((table[:, :3], row[:-1], feature[:-1], table[:, 3]))),
         pair=np.concatenate([np.empty((0, W), dtype=np.int64), *pairs_of]).astype(np.int64),
         offset=np.empty((int(row[-1]), W)),
         next_state=np.empty((int(row[-1]), W), dtype=np.int32),
@@ -95,7 +95,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
 @jit
 def _lay_out(graph, blocks):
     for b in range(len(blocks.shape)):
-        n, m, _, row, feature = blocks.shape[b]
+        n, m, _, row, feature, _ = blocks.shape[b]
         for k in range(W):
             pair = blocks.pair[b, k]
             first, at = graph.row_start[pair], graph.feat_start[pair]

@@ -82,14 +82,20 @@ def _replicas(rule, settings, model, blocks, estimate, radius, result, memory, f
     for r in range(len(radius)):
         own = Result(found.value[r], found.upper[r], found.policy[r], found.report)
         gap = _stages(rule, settings, model, blocks, thetas[r], whitens[r], radius[r], own, room)
-        start, start_up = 0.0, 0.0
-        for node in range(model.node_start[0], model.node_start[1]):
-            s = model.node_state[node]
-            start += model.start[s] * own.value[0, s]
-            start_up += model.start[s] * own.upper[0, s]
-        found.report[0, r] = start
-        found.report[1, r] = start_up if rule.certified else start
-        found.report[2, r] = gap
+        start_values(rule, model, own, r, gap)
+
+
+@inner
+def start_values(rule, model, result, r, gap):
+    """The report of replica r."""
+    start, start_up = 0.0, 0.0
+    for node in range(model.node_start[0], model.node_start[1]):
+        s = model.node_state[node]
+        start += model.start[s] * result.value[0, s]
+        start_up += model.start[s] * result.upper[0, s]
+    result.report[0, r] = start
+    result.report[1, r] = start_up if rule.certified else start
+    result.report[2, r] = gap
 
 
 @inner

@@ -9,17 +9,25 @@ The **second recursion** does the same on certified upper bounds (the box relaxa
 whichever is smaller): its start value is >= V* whenever the true parameters lie in the sets, even where the inner
 solver found a local maximum only.  The difference of the two start values bounds the optimism lost.
 
-There is one engine with two ways to fill its lanes: with replicas (:mod:`replicas`), or with the (state, action) pairs
-of one replica after the other (:mod:`pairs`).  Both give the same bits; the way that leaves fewer lanes idle is taken.
+There is one engine, and three ways to fill its lanes; ``Plan.engine`` says which one was taken.
+
+"replicas"  W replicas side by side, pair after pair (:mod:`livarot.planning.optimistic.replicas`)
+"pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.pairs`): the same bits
+"screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.screened`)
+
+A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas;
+otherwise replicas are taken where they fill the lanes.
 
 Only states that can be reached from the start are planned for.  Ties: the first action within 1e-9 (1 + |Q|).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from livarot.core.lanes import W
 from livarot.core.plan import Estimate, Plan, check_estimate
@@ -30,9 +38,12 @@ from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.model import Result, plan_model
 from livarot.planning.optimistic.pairs import plan_pairs
 from livarot.planning.optimistic.replicas import plan_replicas
+from livarot.planning.optimistic.rule import CompiledRule, LaneRule
 from livarot.planning.optimistic.rules import JointMaximum, Rule, check_rule
+from livarot.planning.optimistic.screened import plan_screened
 
 _DEFAULT = JointMaximum()
+SEVERAL = 3  # actions per state, for screening to pay
 
 
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
@@ -50,10 +61,11 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
     upper = np.zeros(shape) if compiled.certified else value
     policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
     result = Result(value, upper, policy, np.zeros((3, replicas)))
-    if replicas >= W:
-        plan_replicas(compiled, settings, plan_model(problem), estimate, radii, result)
+    engine = engine_for(problem, compiled, replicas)
+    if isinstance(rule, LaneRule):
+        _with_own_rule(_fill, engine, problem, compiled, settings, estimate, radii, result)
     else:
-        plan_pairs(compiled, settings, plan_model(problem), pair_blocks(problem), estimate, radii, result)
+        _fill(engine, problem, compiled, settings, estimate, radii, result)
     return Plan(
         policy,
         value,
@@ -63,7 +75,51 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
         estimate.theta if rule.optimistic else None,
         estimate.gram if rule.optimistic else None,
         radii if rule.optimistic else None,
+        engine,
     )
+
+
+def _fill(
+    engine: str, problem: Problem, rule: CompiledRule, settings: Any, estimate: Estimate, radii: Any, result: Result
+) -> None:
+    if engine == "replicas":
+        plan_replicas(rule, settings, plan_model(problem), estimate, radii, result)
+    else:
+        loop = plan_screened if engine == "screened" else plan_pairs
+        loop(rule, settings, plan_model(problem), pair_blocks(problem), estimate, radii, result)
+
+
+def _with_own_rule(fill: Callable[..., None], *arguments: Any) -> None:
+    """The same for a rule of the user's, which may not compile, or may give numbers that are none."""
+    result = arguments[-1]
+    try:
+        fill(*arguments)
+    except NumbaError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next((line for line in lines if "Unknown attribute" in line or "No implementation" in line), lines[-1])
+        raise bad("rule", f"does not compile: {said}", cure="write it with livarot.lanes") from error
+    wrong = np.argwhere(~np.isfinite(result.value))
+    if len(wrong):
+        first = tuple(int(k) for k in wrong[0])
+        raise bad("rule", "gave values that are not finite", index=first, count=len(wrong), cure="divide by no zero")
+
+
+def engine_for(problem: Problem, rule: CompiledRule, replicas: int) -> str:
+    """Which way to fill the lanes.  Screening changes the last bits, so it does not depend on the replicas."""
+    if rule.screened and open_actions(problem) >= SEVERAL:
+        return "screened"
+    return "replicas" if replicas >= W else "pairs"
+
+
+def open_actions(problem: Problem) -> float:
+    """How many actions of a reachable state have three or more outcomes of unknown law, on average."""
+    found = problem.cache.get("open actions")
+    if not isinstance(found, float):
+        rows = problem.rows
+        many = ((rows.outcomes > 2) & (rows.pair_block >= 0)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
+        reach = problem.reachable[: problem.horizon]
+        found = problem.cache["open actions"] = float(many[problem.stage_table][reach].mean())
+    return found
 
 
 def _radii(radius: Any, replicas: int) -> FloatArray:

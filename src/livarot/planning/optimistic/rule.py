@@ -37,13 +37,23 @@ class CompiledRule:
     """A rule as compiled loops see it: two functions and what the loops need to know of them."""
 
     def __init__(
-        self, value: Any, bound: Any, clip: str, *, measured: bool, exact_for_two: bool, idle: bool, set_matters: bool
+        self,
+        value: Any,
+        bound: Any,
+        clip: str,
+        *,
+        measured: bool,
+        exact_for_two: bool,
+        idle: bool,
+        set_matters: bool,
+        screened: bool,
     ) -> None:
         function = _compiled("value", value)
         self.value = function if measured else _with_no_gap(function)
         self.bound, self.certified = _no_bound if bound is None else _compiled("bound", bound), bound is not None
         self.clips_q, self.clips_v = clip == CLIPS[1], clip == CLIPS[2]
-        self.exact_for_two, self.idle_at_zero, self.set_matters = exact_for_two, idle, set_matters
+        self.exact_for_two, self.idle_at_zero = exact_for_two, idle
+        self.set_matters, self.screened = set_matters, screened
         parts = (function, self.bound, clip, measured, exact_for_two, idle, set_matters)
         digest = hashlib.sha256(repr([_code_of(part) for part in parts]).encode()).hexdigest()[:16]
         source = getattr(function, "py_func", function)
@@ -83,6 +93,7 @@ def rule(
     exact_for_two: bool = False,
     idle_at_zero: bool = True,
     set_matters: bool = True,
+    screened: bool = False,
 ) -> Any:
     """Make a rule of optimism of a function on lanes, ``value(choice, v, settings)``; also as a decorator.
 
@@ -105,6 +116,9 @@ def rule(
         nothing is added where v = 0, so the last stage needs no work
     set_matters
         False: only the logits and probabilities at the centre are read
+    screened
+        ``value`` and ``bound`` are at least p.V at the centre and at most the larger of the maximum over the set and
+        the box relaxation, both are given, and two outcomes are exact: pairs that cannot be best may be left out
 
     >>> import livarot
     >>> from livarot.lanes import expectation, sqrt
@@ -119,12 +133,14 @@ def rule(
     if value is None:
         return lambda function: rule(
             function, bound=bound, settings=settings, clip=clip, measured=measured, exact_for_two=exact_for_two,
-            idle_at_zero=idle_at_zero, set_matters=set_matters,
+            idle_at_zero=idle_at_zero, set_matters=set_matters, screened=screened,
         )  # fmt: skip
     if clip not in CLIPS:
         raise bad("clip", f"is {clip!r}", cure=f"choose one of {', '.join(map(repr, CLIPS))}")
     options = {"exact_for_two": exact_for_two, "idle": idle_at_zero, "set_matters": set_matters}
-    made = CompiledRule(value, bound, clip, measured=measured, **options)
+    if screened and not (bound is not None and exact_for_two and idle_at_zero and set_matters and clip == CLIPS[0]):
+        raise bad("screened", "needs a bound, exact_for_two, idle_at_zero, set_matters and no clip")
+    made = CompiledRule(value, bound, clip, measured=measured, screened=screened, **options)
     return LaneRule(made, _checked(NoSettings() if settings is None else settings), bound is not None, measured)
 
 

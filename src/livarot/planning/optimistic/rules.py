@@ -31,7 +31,7 @@ class Constant(NamedTuple):
 
 
 TWO = rule(bounds.plug_in, exact_for_two=True)  # where no pair has more outcomes, the maximum is exact
-JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
+JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
 PAPER = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
 VARIANCE = rule(bounds.variance_bound)
 SECOND_ORDER = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
