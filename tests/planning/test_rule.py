@@ -50,10 +50,9 @@ def twin_of_steep(mdp, theta, gram, beta, factor):
             q = []
             for a in range(problem.n_actions):
                 phi, v = problem.features(h, s, a), value[h + 1, problem.next_states(h, s, a)]
-                z = (
-                    phi @ theta[k]
-                    + problem.rows.offset[problem.rows.row_start[problem_pair(problem, h, s, a)] :][: len(v)]
-                )
+                pair = (int(problem.stage_table[h]) * problem.n_states + s) * problem.n_actions + a
+                row = problem.rows.row_start[pair]
+                z = phi @ theta[k] + problem.rows.offset[row : row + len(v)]
                 p = np.exp(z - z.max())
                 p /= p.sum()
                 f = p @ v

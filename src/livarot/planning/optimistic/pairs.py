@@ -68,7 +68,7 @@ def make_room(memory, floats, whole, n, m, n_pairs):
         own=part(numbers, m, m * m),
         q=part(numbers, m + m * m, n_pairs),
         q_up=part(numbers, m + m * m + n_pairs, n_pairs),
-        at=view(whole),
+        at=part(view(whole), 0, W),
     )
 
 

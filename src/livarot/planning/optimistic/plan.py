@@ -98,10 +98,10 @@ def _with_own_rule(fill: Callable[..., None], *arguments: Any) -> None:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in lines if "Unknown attribute" in line or "No implementation" in line), lines[-1])
         raise bad("rule", f"does not compile: {said}", cure="write it with livarot.lanes") from error
-    wrong = np.argwhere(~np.isfinite(result.value))
+    wrong = np.flatnonzero(~np.isfinite(result.report).all(axis=0))
     if len(wrong):
-        first = tuple(int(k) for k in wrong[0])
-        raise bad("rule", "gave values that are not finite", index=first, count=len(wrong), cure="divide by no zero")
+        cure = "see that it divides by no zero"
+        raise bad("rule", "gave values that are not finite, replica", index=int(wrong[0]), count=len(wrong), cure=cure)
 
 
 def engine_for(problem: Problem, rule: CompiledRule, replicas: int) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
@@ -22,6 +23,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, lower_getattr_generic, models, register_model, unbox
 
 from livarot.core.inner import inner
+from livarot.core.lanes import where
 from livarot.errors import bad
 
 CLIPS = ("nothing", "every Q", "V")  # nothing; every Q to [0, H]; V = max_a Q to at most H
@@ -166,7 +168,8 @@ def _compiled(name: str, function: Any) -> Any:
 def _with_no_gap(value: Any) -> Any:
     @inner
     def exact(choice: Any, v: Any, settings: Any) -> Any:
-        return value(choice, v, settings), choice.scale * 0.0
+        found = value(choice, v, settings)
+        return found, where(found - found == 0.0, 0.0, math.inf)  # infinite where it is not a finite number
 
     return exact
 
