@@ -16,7 +16,7 @@ def kernels():
         if not module.name.endswith("__main__"):
             parts = vars(importlib.import_module(module.name)).values()
             found += [x for x in parts if isinstance(x, Dispatcher) and x.py_func.__module__ == module.name]
-    return found
+    return [x for x in found if "no_cpython_wrapper" not in x.targetoptions]  # the others are parts of their callers
 """
 
 WARM = """
