@@ -198,12 +198,13 @@ def test_bad_options(tmp_path, options, says):
         sweep(experiment(), tmp_path, **({"backend": "sequential"} | options))
 
 
-@pytest.mark.parametrize("address", ["tls://127.0.0.1:1", "nowhere://x"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tls://127.0.0.1:1", "nowhere://x"])
 def test_a_dask_cluster_that_cannot_be_reached_is_said(tmp_path, address):
-    """TLS without certificates is a TypeError of Dask's."""
+    """TLS without certificates is a TypeError of Dask's.  No store is left behind."""
     pytest.importorskip("distributed")
     with pytest.raises(LivarotError, match=f"^address: no Dask scheduler at '{address}'"):
-        sweep(experiment(), tmp_path, backend="dask", address=address)
+        sweep(experiment(), tmp_path / "store", backend="dask", address=address)
+    assert not list(tmp_path.iterdir())
 
 
 def test_ray_that_is_not_there_is_said(tmp_path):

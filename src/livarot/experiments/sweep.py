@@ -91,6 +91,8 @@ def sweep(
     sources = sources_of(part.cell for part in planned)
     unfinished = _unfinished(planned, Path(store) / "runs", also=sources if stale == "recompute" else ())
     check_cells(unfinished)
+    if unfinished and address is not None:
+        engine(backend, workers, address, Path()).close()  # nobody there: refused before a store is made
     options = {
         "checkpoint_seconds": checkpoint_seconds,
         "checkpoint_episodes": checkpoint_episodes,
