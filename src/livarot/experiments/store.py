@@ -306,13 +306,16 @@ class Store:
         """Which files have the size and date that the index has, and which have others."""
         same: set[str] = set()
         others: list[str] = []
+        folder = str(self.path / "runs")
         for key in keys:
-            with contextlib.suppress(FileNotFoundError):  # set aside by another process
-                stat = os.lstat(self._name(key))
-                if key in known and str(known[key][1]).startswith(in_words(stat.st_size, stat.st_mtime_ns, "")):
-                    same.add(key)
-                else:
-                    others.append(key)
+            try:
+                stat = os.lstat(f"{folder}/{key}{SUFFIX}")
+            except FileNotFoundError:  # set aside by another process
+                continue
+            if key in known and str(known[key][1]).startswith(in_words(stat.st_size, stat.st_mtime_ns, "")):
+                same.add(key)
+            else:
+                others.append(key)
         return same, others
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
