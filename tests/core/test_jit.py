@@ -81,7 +81,7 @@ from livarot.core.jit import jit
 def total(x):
     return scaled(x) + scaled(x)
 """
-SHOW = "from livarot.core.caller import total; print(total(1.0))"
+SHOW = "from livarot.envs.caller import total; print(total(1.0))"
 LOGGED = "import logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout, format='%(message)s')\n"
 
 
@@ -92,7 +92,7 @@ class Copy:
         self.package, self.cache = folder / "livarot", folder / "cache"
         ignore = shutil.ignore_patterns("__pycache__", "*.nb?")
         shutil.copytree(Path(livarot.__file__).parent, self.package, ignore=ignore)
-        self.callee, self.caller = self.package / "core" / "callee.py", self.package / "core" / "caller.py"
+        self.callee, self.caller = self.package / "core" / "callee.py", self.package / "envs" / "caller.py"
         self.callee.write_text(CALLEE)
         self.caller.write_text(CALLER)
 
@@ -133,11 +133,12 @@ def test_an_edit_in_another_module_compiles_its_callers_again(copy, edit):
     assert copy.run()[0] == "4.0"
 
 
-def test_other_times_and_another_command_line_compile_nothing(copy):
+def test_other_times_and_edits_in_the_layers_above_or_beside_compile_nothing(copy):
     assert "compiling" in copy.run()[1]
     for path in (copy.callee, copy.caller):
         os.utime(path, (1e9, 1e9))
-    (copy.package / "cli" / "more.py").write_text("MORE = 1")
+    for folder in ("cli", "experiments", "agents"):
+        (copy.package / folder / "more.py").write_text("MORE = 1")
     assert copy.run() == ("4.0", "")
 
 
@@ -152,7 +153,7 @@ def test_edits_do_not_fill_the_folder(copy):
 
 def test_code_that_was_edited_since_it_was_imported_is_not_kept(copy):
     edit = f"text = {CALLEE.replace('2.0', '4.0')!r}; open({str(copy.callee)!r}, 'w').write(text)"
-    assert copy.run(f"import livarot.core.caller\n{edit}\n{SHOW}")[0] == "4.0"  # what was imported
+    assert copy.run(f"import livarot.envs.caller\n{edit}\n{SHOW}")[0] == "4.0"  # what was imported
     assert copy.run()[0] == "8.0"
     copy.callee.write_text(CALLEE)
     assert copy.run()[0] == "4.0"

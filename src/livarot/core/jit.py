@@ -5,10 +5,10 @@
 work was split; ``nogil`` lets threads run different seeds side by side.
 
 Machine code is kept in numba's cache folder.  It depends on the source of a kernel and of all it calls, so it belongs
-to one state of the package (:func:`read_sources`): after an edit, in whatever module, kernels are compiled again, into
-the same files.  Each file carries its SHA-256: what is damaged there, in whatever way, is compiled again, with a
-warning that names the folder.  Files in that folder are code, and numba reads them with pickle: nobody but its owner
-should be able to write there.
+to one state of the sources (:func:`read_sources`): after an edit the kernels in the folder of that module, and in the
+layers above it, are compiled again, into the same files.  Each file carries its SHA-256: what is damaged there, in
+whatever way, is compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads
+them with pickle: nobody but its owner should be able to write there.
 """
 # mypy: disable-error-code="no-untyped-call"
 
@@ -19,6 +19,7 @@ import hashlib
 import logging
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -32,25 +33,45 @@ Kernel = Callable[..., Any]
 
 logger = logging.getLogger(__name__)
 PACKAGE = str(Path(__file__).parents[1])
-NOT_COMPILED = {"board", "cli", "report", "__pycache__"}  # folders that no kernel can import
+LAYERS = (  # of folders, from below; imports point down, so kernels depend on their own folder and on those below
+    ("",),  # modules of no folder
+    ("core",),
+    ("planning", "estimation", "confidence", "simulation"),
+    ("theory",),
+    ("agents", "envs", "infinite"),
+    ("experiments", "data"),
+)
 FIRST_RUN = 60  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
 TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
 
+counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this process, per combination of types
 
-def read_sources() -> bytes:
-    """SHA-256 of all sources that machine code can depend on: contents, not times.  It takes a few milliseconds."""
+
+def folders_of(module: str) -> list[str]:
+    """The folders of the package that kernels of a module can depend on: all of them for modules of others."""
+    package, own = (*module.split("."), "")[:2]
+    below = []
+    for layer in LAYERS:
+        if package == "livarot" and own in layer:
+            return [*below, own]
+        below += layer
+    return below
+
+
+def read_sources(folder: str) -> bytes:
+    """SHA-256 of the sources in a folder: contents, not times.  For all folders it takes a few milliseconds."""
     digest = hashlib.sha256()
-    for folder, below, files in os.walk(PACKAGE):
-        below[:] = sorted(set(below) - NOT_COMPILED)
+    for place, below, files in os.walk(os.path.join(PACKAGE, folder)):
+        below[:] = sorted(set(below) - {"__pycache__"}) if folder else []
         for name in sorted(files):
             if name.endswith(".py"):
-                with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                with open(os.path.join(place, name), "rb", buffering=0) as file:
                     content = file.read()
-                digest.update(f"{folder.removeprefix(PACKAGE)} {name} {len(content)}\n".encode() + content)
+                digest.update(f"{place.removeprefix(PACKAGE)} {name} {len(content)}\n".encode() + content)
     return digest.digest()
 
 
-sources_digest = cache(read_sources)  # as it was when the first kernel was defined
+first_read = cache(read_sources)  # as it was when the first kernel was defined that may depend on it
 
 
 class _Names(CompileResultCacheImpl):
@@ -86,7 +107,8 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Kernel) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), sources_digest()  # a kernel may be outside of the package
+        self._folders = folders_of(function.__module__)
+        stamp = self._impl.locator.get_source_stamp(), b"".join(map(first_read, self._folders))
         self._cache_file = _CheckedFiles(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -98,20 +120,20 @@ class _Cache(FunctionCache):
             logger.warning("compiling again, since numba's cache in %s cannot be read (%s)", self.cache_path, why)
             with contextlib.suppress(Exception):
                 self.flush()
-        if found is None:
-            _tell_once()
+        counts["compiled" if found is None else "loaded"] += 1
+        if found is None and counts["compiled"] == 1:
+            _tell()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            if read_sources() == sources_digest():  # not what was edited since it was imported
+            if all(read_sources(folder) == first_read(folder) for folder in self._folders):  # not edited since
                 super().save_overload(sig, data)
         except Exception as error:
             logger.warning("numba's cache in %s cannot be written (%s)", self.cache_path, error)
 
 
-@cache
-def _tell_once() -> None:
+def _tell() -> None:
     """Say, before the first compilation of a process, that it will take a while.
 
     At level INFO, since nothing is wrong.  But a first call that is silent for so long looks as if it hung, and a
