@@ -50,7 +50,7 @@ counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this pr
 def folders_of(module: str) -> list[str]:
     """The folders of the package that kernels of a module can depend on: all of them for modules of others."""
     package, own = (*module.split("."), "")[:2]
-    below = []
+    below: list[str] = []
     for layer in LAYERS:
         if package == "livarot" and own in layer:
             return [*below, own]

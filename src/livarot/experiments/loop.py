@@ -58,7 +58,7 @@ class Replicas:
         ``progress(R)`` is called after each episode; what it raises ends the loop, between two episodes.
         """
         problem, agent, seeds, horizon = self.problem, self.agent, self.seeds, self.problem.horizon
-        record = Record(*self.columns.values(), self.bits)
+        record = Record._make((*self.columns.values(), self.bits))
         judge = Judge(models_at(self.truths, self.episode))
         changes = iter(t for t in changes_of(self.truths, self.n_episodes) if t > self.episode)
         change = next(changes, self.n_episodes)
