@@ -19,6 +19,8 @@ from livarot.core.views import Bundle, opened, view
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 
+INT32 = np.dtype(np.int32)
+
 
 def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) -> Episodes:
     """Episodes of a fixed policy (int (H, S) or probabilities (H, S, A)): states (n, H+1), actions (n, H)."""
@@ -48,7 +50,7 @@ class World(NamedTuple):
     def of(cls, problem: Problem, prob: FloatArray, base: IntArray) -> World:
         rows = problem.rows
         arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.start, prob, base)
-        return cls(*map(np.ascontiguousarray, arrays), problem.n_actions)
+        return cls._make((*map(np.ascontiguousarray, arrays), problem.n_actions))
 
 
 def play(
@@ -74,12 +76,12 @@ def play(
 
 def unplayed(replicas: int, horizon: int) -> Played:
     """Room for one episode per replica."""
-    shape = (replicas, horizon)
-    arrays = (np.empty((replicas, horizon + 1), np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32))
+    empty, shape = np.empty, (replicas, horizon)
+    arrays = (empty((replicas, horizon + 1), INT32), empty(shape, INT32), empty(shape, INT32))
     return tuple.__new__(Played, arrays)  # as Played(*arrays), in half the time
 
 
-def laws_of(policy: FloatArray) -> FloatArray:
+def laws_of(policy: NDArray[Any]) -> FloatArray:
     """A policy (R, H, S, A) that draws its actions as (R H, S, A): views have three axes at most."""
     return np.ascontiguousarray(policy).reshape(-1, *policy.shape[2:])
 
