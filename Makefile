@@ -3,11 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-# numba's on-disk cache does not notice an edit in another module: one cache folder per state of the sources.
-SOURCE_HASH := $(shell $(PYTHON) -c 'import hashlib, pathlib; h = hashlib.sha256(); \
-	[h.update(str(p).encode() + b"\0" + p.read_bytes()) for p in sorted(pathlib.Path("src/livarot").rglob("*")) \
-	if p.is_file() and "__pycache__" not in p.parts]; print(h.hexdigest()[:16])')
-NUMBA_CACHE := $(CURDIR)/.cache/numba-$(SOURCE_HASH)
+NUMBA_CACHE := $(CURDIR)/.cache/numba
 export NUMBA_CACHE_DIR := $(NUMBA_CACHE)
 WARM := $(NUMBA_CACHE)/.warm
 # One thread per test process: the tests are spread over processes already.
@@ -35,10 +31,10 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# Every kernel is compiled once, here, so that no later process has to (nor two test processes at once).
-$(WARM): $(STAMP)
-	$(BIN)/python -m livarot.experiments.warmup
-	$(BIN)/python -m livarot.data.warmup
+# Every kernel is compiled once, here, so that no later process has to (nor two test processes at once).  An edit makes
+# the cache stale (core/jit.py); sources that only look newer are loaded in a few seconds.
+$(WARM): $(STAMP) $(shell find src/livarot -name '*.py')
+	$(BIN)/livarot warmup
 	touch $@
 
 test: setup

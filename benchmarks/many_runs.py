@@ -1,12 +1,13 @@
 """How fast a store of many runs answers, and how much memory a report of it takes.
 
     python -m benchmarks.many_runs [--runs 100000] [--seeds 100] [--episodes 200] [--repeats 3]
-                                   [--store DIR] [--json FILE]
+                                   [--leave-out NAME ...] [--store DIR] [--json FILE]
 
 The store is filled with invented numbers through the store's own encoder; only their shape matters here.  A store in
 ``--store`` is used again if it is there, and kept.  Measured are commands as a user gives them, each in a process of
 its own, start and imports included: `livarot status`, `livarot run` with nothing to do, `livarot status` after the
-index was lost, and `livarot report`.  Wall seconds, processor seconds and peak memory, each the median of the repeats.
+index was lost, and `livarot report`.  Wall seconds, processor seconds and peak memory, each the median of the repeats;
+what takes more than ten seconds is measured once.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
+from livarot.experiments.folders import INDEX_FILES
 from livarot.experiments.result import COLUMNS
 from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.experiments.store import Store
 from livarot.experiments.tasks import GROUP
 
 HORIZON = 5
+LONG = 10.0  # seconds
+Cost: TypeAlias = tuple[float, float, float]  # seconds, seconds of processors, GB
 # new processes find the bytecode of all modules, as where livarot is installed
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 # seconds and GB, by number of runs
@@ -66,7 +73,7 @@ def fill(folder: Path, experiment: Experiment) -> None:
                 store.note(zip(runs[part], store.put_all([(runs[part], block, bits[part])]), strict=True))
 
 
-def measured(*arguments: str) -> tuple[float, float, float]:
+def measured(*arguments: str) -> Cost:
     """Seconds, seconds of processors, and the most GB that a command of livarot's had in memory at a time."""
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -79,20 +86,30 @@ def measured(*arguments: str) -> tuple[float, float, float]:
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
 
 
-def measure(store: Path, experiment: Experiment, out: Path) -> dict[str, tuple[float, float, float]]:
-    """Each command once; the index is lost and made again in between."""
-    spec = out / "experiment.toml"
-    out.mkdir(exist_ok=True)
-    spec.write_text(experiment.to_toml())
-    found = {
-        "status": measured("status", str(store)),
-        "resume": measured("run", str(spec), "--store", str(store), "--workers", "2"),
-        "report": measured("report", str(store), "--out", str(out / "report")),
-    }
-    for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"):
+def repeated(repeats: int, measure: Callable[[], Cost]) -> list[float]:
+    """The median of each number; what takes long is not repeated: noise is small then."""
+    found = [measure()]
+    while len(found) < repeats and found[0][0] < LONG:
+        found.append(measure())
+    return [float(number) for number in np.median(found, axis=0)]
+
+
+def after_the_index_was_lost(store: Path) -> Cost:
+    for name in INDEX_FILES:
         (store / name).unlink(missing_ok=True)
-    found["index made again"] = measured("status", str(store))
-    return found
+    return measured("status", str(store))
+
+
+def measures(store: Path, experiment: Experiment, out: Path) -> dict[str, Callable[[], Cost]]:
+    """What is measured, by name."""
+    spec = out / "experiment.toml"
+    spec.write_text(experiment.to_toml())
+    return {
+        "status": partial(measured, "status", str(store)),
+        "resume": partial(measured, "run", str(spec), "--store", str(store), "--workers", "2"),
+        "report": partial(measured, "report", str(store), "--out", str(out / "report")),
+        "index made again": partial(after_the_index_was_lost, store),
+    }
 
 
 def main() -> None:
@@ -101,6 +118,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--leave-out", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -111,10 +129,10 @@ def main() -> None:
         if not store.exists():
             fill(store, experiment)
         measured("status", str(store))  # writes bytecode, and warms the file system's cache
-        turns = [measure(store, experiment, folder / "out") for _ in range(options.repeats)]
+        chosen = measures(store, experiment, folder).items()
+        found = {name: repeated(options.repeats, one) for name, one in chosen if name not in options.leave_out}
     finally:
         shutil.rmtree(folder)
-    found = {name: np.median([turn[name] for turn in turns], axis=0).tolist() for name in turns[0]}
     for name, (seconds, busy, memory) in found.items():
         goal = GOALS.get(options.runs, {}).get(name)
         told = "" if goal is None else f"   goal {goal}"

@@ -4,6 +4,7 @@ import numpy as np
 
 from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP, Problem
+from livarot.experiments.judge import Judge, Record
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
@@ -54,3 +55,14 @@ def assert_same_run(mdp, log, twin_log, first=0, theta_atol=1e-9, plan_atol=1e-6
         np.testing.assert_allclose(estimate.theta[0], twin_log["theta"][t], rtol=0, atol=theta_atol)
         gram = problem.rows.unpack(estimate.gram[0])
         np.testing.assert_allclose(gram, twin_log["gram"][t], rtol=0, atol=10 * theta_atol)
+
+
+def judged(mdps, plan, replicas):
+    """The record of one episode of a plan, all uniforms 1/2, and whether all distances were numbers."""
+    problem = mdps[0].problem
+    words = -(-problem.n_parameters // 32)
+    record = Record(*np.full((7, 1, replicas), np.nan), np.full((1, replicas, words), -1, dtype=np.int32))
+    judge = Judge(mdps)
+    judge.seat(record, *(np.full((1, replicas, n), 0.5) for n in (problem.horizon + 1, problem.horizon)))
+    judge.episode(plan, 0)
+    return record, judge.beliefs(plan, 0)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from livarot.core import jit
+
 PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
 LAYERS = [
     {"errors", "gymnasium_ids"},
@@ -88,6 +90,13 @@ def test_the_rule_itself():
 def test_every_part_has_a_layer():
     unknown = {part(path) for path in FILES} - LEVEL.keys()
     assert not unknown, f"decide in which layer {sorted(unknown)} belong, and add them to LAYERS"
+
+
+def test_the_cache_of_machine_code_knows_the_same_layers():
+    parts = [names for names in LAYERS if all((PACKAGE / name).is_dir() for name in names)]
+    cached = [set(names) for names in jit.LAYERS[1:]]
+    assert cached == parts[: len(cached)]
+    assert parts[len(cached) :] == [{"report"}, {"cli", "board"}]  # no kernels there
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())

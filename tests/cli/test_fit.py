@@ -109,3 +109,11 @@ def test_plan_refuses(model, tmp_path):
         cli_plan.command(model=model, **(PLAN | {"start": "old"}))
     with pytest.raises(livarot.LivarotError, match="there is no file"):
         cli_plan.command(model=tmp_path / "none", **PLAN)
+
+
+def test_plan_without_a_start_or_horizon_says_what_to_give(model):
+    """And why: the example's log has no column of stages."""
+    with pytest.raises(livarot.LivarotError, match=r"^start: .* without stages .*; give a state, one of .*'new'"):
+        cli_plan.command(model=model, **(PLAN | {"start": None}))
+    with pytest.raises(livarot.LivarotError, match=r"^horizon: is not given, .* no stages; say how many steps"):
+        cli_plan.command(model=model, **(PLAN | {"horizon": None}))

@@ -1,5 +1,6 @@
 """What every registered agent promises.  A new entry of the registry is tested by this file without a change."""
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot import agents
+from livarot import LivarotError, agents
 from livarot.core.plan import Plan
 from livarot.experiments.check_agent import agent_checks, check_agent, small
+from livarot.simulation.streams import AgentRandom
 
 RULES = [rule for rule, _ in agent_checks(agents.Uniform())]
 OTHERS = {  # settings with other code paths than the defaults
@@ -53,6 +55,18 @@ def test_registered(name, rule):
 @pytest.mark.parametrize("agent", OTHERS.values(), ids=OTHERS)
 def test_other_settings(agent, rule):
     broken(agent, rule, None)()
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("name", agents.registry.names())
+def test_random_numbers_of_another_number_of_replicas(name, streams):
+    """They are not used, or refused: kernels would read beyond them, or give two replicas the same."""
+    agent, env = registered(name)
+    problem = (env or small(getattr(agent, "made_for", "river-swim"))).problem
+    one_each = agent.plan(problem, agent.init(problem, 2), AgentRandom([0, 1]))
+    with contextlib.suppress(LivarotError):
+        plan = agent.plan(problem, agent.init(problem, 2), AgentRandom([0, 1, 2][:streams]))
+        np.testing.assert_array_equal(plan.policy, one_each.policy)
 
 
 @pytest.mark.parametrize("name", agents.registry.names())

@@ -8,11 +8,10 @@ import pytest
 import livarot
 from livarot import LivarotError, envs
 from livarot.agents import CertaintyEquivalent, Livarot, Oracle, Uniform
-from livarot.experiments.judge import Judge
 from livarot.experiments.result import RunResult
 from livarot.storage import load_tensors, save_tensors
 from tests import reference as ref
-from tests.episodes import play_agent
+from tests.episodes import judged, play_agent
 from tests.models import random_estimate, random_model, to_mdp
 
 RAGGED = to_mdp(random_model(np.random.default_rng(1), H=4, S=5, A=3, d=3, U=4, offsets=True))
@@ -47,18 +46,17 @@ def test_some_sets_hold_the_truth_and_others_do_not():
         center = mdp.theta[None] + rng.normal(size=estimate.theta.shape)
         away = np.array([[ref.norm_in(mdp.theta[k] - center[r, k], dense[r, k]) for k in range(n)] for r in range(3)])
         for sign in (1e-9, -1e-9):
-            radius, out = np.median(away, axis=1) * (1 + sign), np.empty(3)
-            bits = np.full((3, -(-n // 32)), -1, dtype=np.int32)
-            plan = livarot.Plan(np.zeros((1, 1, 1), np.int32), center=center, gram=estimate.gram, radius=radius)
-            Judge([mdp]).covered(plan, out, bits)
+            radius = np.median(away, axis=1) * (1 + sign)
+            policy = np.zeros((1, mdp.problem.horizon, mdp.problem.n_states), np.int32)
+            plan = livarot.Plan(policy, center=center, gram=estimate.gram, radius=radius)
+            record, numbers = judged([mdp], plan, 3)
+            out, bits = record.covered[0], record.bits[0]
+            assert numbers
             found = np.array(
                 [[(int(bits[r, k // 32]) >> (k % 32)) & 1 for k in range(n)] for r in range(3)], dtype=bool
             )
             assert np.array_equal(found, away <= radius[:, None])
             assert np.array_equal(out == 1.0, found.all(axis=1))
-            again = np.empty(3)
-            Judge([mdp]).covered(plan, again)
-            assert np.array_equal(again, out)
 
 
 def test_before_the_first_set_and_without_sets():

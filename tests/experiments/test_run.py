@@ -10,10 +10,9 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, StateAwareExploration, Uniform
-from livarot.experiments.judge import Judge
 from livarot.experiments.result import COLUMNS, RunResult
 from tests import reference as ref
-from tests.episodes import play_agent
+from tests.episodes import judged, play_agent
 from tests.models import random_estimate, random_model, to_mdp, to_model
 
 mpl.use("Agg")
@@ -122,10 +121,10 @@ def test_coverage_at_the_edge_of_the_set(size):
         away = [
             max(ref.norm_in(mdp.theta[k] - center[r, k], dense[r, k]) for k in range(len(mdp.theta))) for r in range(4)
         ]
-        radius, out = np.array(away) * (1 + np.array([1e-9, -1e-9, 1.0, -0.5])), np.empty(4)
-        plan = livarot.Plan(np.zeros((1, 1, 1), np.int32), center=center, gram=estimate.gram, radius=radius)
-        Judge([mdp]).covered(plan, out)
-        assert out.tolist() == [1.0, 0.0, 1.0, 0.0]
+        radius = np.array(away) * (1 + np.array([1e-9, -1e-9, 1.0, -0.5]))
+        policy = np.zeros((1, mdp.problem.horizon, mdp.problem.n_states), np.int32)
+        plan = livarot.Plan(policy, center=center, gram=estimate.gram, radius=radius)
+        assert judged([mdp], plan, 4)[0].covered.tolist() == [[1.0, 0.0, 1.0, 0.0]]
 
 
 def test_realised_regret_averages_to_the_exact_one():

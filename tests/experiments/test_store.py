@@ -387,8 +387,10 @@ def test_what_is_no_store_is_refused(tmp_path):
 
 def test_status_looks_at_the_files_once(store, monkeypatch):
     store.sync()
-    looked, scan = [], os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: looked.append(str(path)) or scan(path))
+    looked = []
+    for name in ("scandir", "listdir"):
+        read = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda path, read=read: looked.append(str(path)) or read(path))
     assert housekeeping.status(store).done == 20
     assert looked.count(str(store.path / "runs")) == 1
 

@@ -7,8 +7,8 @@ import pytest
 
 import livarot
 from livarot import MNLMDP, agents, envs
-from livarot.experiments.judge import Judge
 from tests import reference as ref
+from tests.episodes import judged
 from tests.models import random_model, to_mdp, to_model
 
 KINDS = ["dense", "block", "partial"]
@@ -100,13 +100,9 @@ def test_the_judge_evaluates_like_evaluate(kind):
     rng = np.random.default_rng(6)
     model = random_model(rng, H=4, S=5, A=3, d=6, U=4, kind=kind)
     mdps = [to_mdp(model | {"theta": t}, param_bound=9.0) for t in (model["theta"], -model["theta"])]
-    judge = Judge(mdps)
     sure, mixed = rng.integers(3, size=(2, 4, 5)).astype(np.int32), rng.dirichlet(np.ones(3), size=(2, 4, 5))
     for policy in (sure, mixed):
-        plan = livarot.Plan(policy)
-        episodes = livarot.Episodes(np.zeros((2, 5), np.int32), np.zeros((2, 4), np.int32), np.zeros((2, 4), np.int32))
-        regret, realised, variance = np.empty(2), np.empty(2), np.empty(2)
-        judge.episode(plan, episodes, regret, realised, variance)
+        regret = judged(mdps, livarot.Plan(policy), 2)[0].regret[0]
         for r in range(2):
             start = mdps[r].problem.start
             exact = start @ (livarot.solve(mdps[r]).value[0] - livarot.evaluate(mdps[r], policy[r])[0])

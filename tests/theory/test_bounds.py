@@ -2,7 +2,9 @@
 
 import json
 import math
+import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -318,3 +320,27 @@ def test_the_table_of_rates():
     assert worst["LIVAROT, as claimed"] > here["LIVAROT, as claimed"] and worst["UCRL-MNL"] == here["UCRL-MNL"]
     huge = compare(envs.hard_chain(5, param_bound=800.0), 1000)
     assert huge[0]["rate"] is None
+
+
+# ---------------------------------------------------------------- constants that no model has
+@pytest.mark.parametrize("reading", ["printed", "proof"])
+@pytest.mark.parametrize(("kappa", "rho"), [(1.0, 1.0), (1.0, 1e6), (1.0 + 1e-12, 1e300), (1e300, 1e-300)])
+def test_a_burn_in_of_less_than_an_episode(kappa, rho, reading):
+    """rho is at most 1 for features of norm 1; a larger one makes tau < 1, not an error."""
+    found = bnd.theory_settings(constants(kappa=kappa, rho=rho), 1000, reading=reading)
+    assert found.reg_explore > 0.0 and math.isfinite(found.log_exploration_radius)
+    begin = time.process_time()
+    assert bnd.regret_bound(constants(kappa=kappa, rho=rho), 1000, reading=reading).total > 0.0
+    assert time.process_time() - begin < 1.0
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
+def test_constants_are_numbers(wrong):
+    """With one that is not equal to itself the search for tau began anew in each of a thousand steps of another."""
+    good = constants()
+    for name in ("rho", "param_bound", "log_kappa_bound", "log_kappa_star", "sigma_bar_star", "nu_max"):
+        with pytest.raises(LivarotError, match=f"^{name}: must be a finite number >= 0"):
+            replace(good, **{name: wrong})
+    for name in ("log_lower", "log_upper"):
+        with pytest.raises(LivarotError, match=f"^{name}: must be a finite number >= 0"):
+            replace(good.kappa, **{name: wrong})

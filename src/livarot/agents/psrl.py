@@ -45,7 +45,7 @@ class PSRL:
     def plan(self, problem: Problem, state: PSRLState, rng: AgentRandom) -> Plan:
         shape = state.counts + (1.0 / problem.n_states if self.alpha0 is None else self.alpha0)
         # each replica draws from its own stream, so that its numbers do not depend on the others
-        draws = np.stack([g.standard_gamma(own) for g, own in zip(rng.generators, shape, strict=True)])
+        draws = np.stack([g.standard_gamma(own) for g, own in zip(rng.of(len(shape)).generators, shape, strict=True)])
         return sampled_values(problem, laws_of(problem, self.known_support), draws).plan()
 
     def update(self, problem: Problem, state: PSRLState, episodes: Episodes) -> PSRLState:

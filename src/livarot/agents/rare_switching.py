@@ -98,7 +98,7 @@ class RareSwitching:
 
     def plan(self, problem: Problem, state: Any, rng: AgentRandom) -> Plan:
         kept: Kept = state.kept
-        seeds = list(rng._seeds)
+        seeds = list(rng.of(len(kept.since))._seeds)
         last: _Made | None = getattr(_memory, "last", None)
         usable = np.zeros(len(kept.since), dtype=np.bool_)
         if last is not None and last.problem is problem and last.agent is self.agent and last.seeds == seeds:

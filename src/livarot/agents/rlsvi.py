@@ -42,7 +42,7 @@ class RLSVI:
         return RLSVIState(initial_counts(laws_of(problem, self.known_support), n_replicas))
 
     def plan(self, problem: Problem, state: RLSVIState, rng: AgentRandom) -> Plan:
-        noise = rng.normal(problem.reward.shape)
+        noise = rng.of(len(state.counts)).normal(problem.reward.shape)
         laws = laws_of(problem, self.known_support)
         return noisy_values(problem, laws, state.counts, noise, self.noise_scale, self.rest_scale).plan()
 

@@ -57,7 +57,7 @@ class ThompsonLivarot:
         return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
 
     def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        normals = rng.normal((problem.n_parameters, problem.dim))
+        normals = rng.of(len(state.estimate.theta)).normal((problem.n_parameters, problem.dim))
         theta = posterior_sample(problem, state.estimate, self.radius(problem, state.episode), normals)
         if self.project:
             theta = project_on_ball(problem, theta, state.estimate.gram, problem.param_bound)

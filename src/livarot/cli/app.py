@@ -253,6 +253,17 @@ def plan(
 
 
 @app.command()
+def warmup(
+    only: Annotated[list[str] | None, typer.Option(help="A part of it, such as planning; repeat.")] = None,
+) -> None:
+    """Compile every kernel once, so that no later process has to."""
+    with one_line_errors():
+        from livarot.cli.warmup import command
+
+        command(only)
+
+
+@app.command()
 def version() -> None:
     """The version of livarot."""
     from importlib.metadata import version as installed

@@ -10,7 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 
 @contextmanager
-def progress_shown(console: Console, name: str, unit: str = "episodes") -> Iterator[Callable[[int, int], None]]:
+def progress_shown(
+    console: Console, name: str, unit: str = "episodes", doing: str = "running"
+) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, a line for every tenth elsewhere."""
     if not console.is_terminal:
         yield _lines(console, name, unit)
@@ -27,7 +29,7 @@ def progress_shown(console: Console, name: str, unit: str = "episodes") -> Itera
 
         def show(done: int, total: int) -> None:
             if done:
-                bar.update(task, description="running", completed=done, total=total)
+                bar.update(task, description=doing, completed=done, total=total)
 
         yield show
 

@@ -42,7 +42,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
 
@@ -113,11 +113,20 @@ def _checked(thing: Any, rules: dict[str, Rule]) -> Any:
     return thing
 
 
+class Check(NamedTuple):
+    """How a value is looked at; nearly all are of a type in ``exact``, or an int from ``low`` to ``high``."""
+
+    exact: frozenset[type]
+    low: int
+    high: int
+    look: Rule
+
+
 def _wrapped(function: Any, rules: dict[str, Rule]) -> Any:
     if not function.__annotations__.keys() - {"return"}:
         return function
-    checks: dict[str, Rule | None] = {}
-    places: list[tuple[int, str, Rule]] = []  # the same for those by position: this runs once per plan
+    checks: dict[str, Check | None] = {}
+    places: list[tuple[int, str, Check]] = []  # the same for those by position: this runs once per plan
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -125,21 +134,25 @@ def _wrapped(function: Any, rules: dict[str, Rule]) -> Any:
             found = _checks(function, rules)
             places[:] = [(i, name, check) for i, (name, check) in enumerate(found.items()) if check is not None]
             checks.update(found)
-        values, count = list(args), len(args)
-        for place, name, check in places:
+        count = len(args)
+        for place, name, (exact, low, high, look) in places:
             if place >= count:
                 break
-            values[place] = check(name, values[place])
+            value = args[place]
+            kind = type(value)
+            if kind in exact or (kind is int and low <= value <= high):
+                continue
+            args = (*args[:place], look(name, value), *args[place + 1 :])
         for name, value in kwargs.items():
             own = checks.get(name)
             if own is not None:
-                kwargs[name] = own(name, value)
-        return function(*values, **kwargs)
+                kwargs[name] = own.look(name, value)
+        return function(*args, **kwargs)
 
     return call
 
 
-def _checks(function: Any, rules: dict[str, Rule]) -> dict[str, Rule | None]:
+def _checks(function: Any, rules: dict[str, Rule]) -> dict[str, Check | None]:
     """The check of every parameter, in their order; None where anything may be handed in."""
     hints = get_type_hints(function, localns=_Names(vars(builtins) | function.__globals__))
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -151,7 +164,7 @@ def check_settings(function: Any, settings: dict[str, Any], **rules: Rule) -> No
     """The check of ``checked`` for what a function has been given before, and kept as it was."""
     for name, check in _checks(function, RULES | rules).items():
         if check is not None and name in settings:
-            check(name, settings[name])
+            check.look(name, settings[name])
 
 
 class _ByName(type):
@@ -174,7 +187,7 @@ class _Names(dict[str, Any]):
         return _ByName(name, (), {})
 
 
-def _check(hint: Any, rule: Rule | None) -> Rule | None:
+def _check(hint: Any, rule: Rule | None) -> Check | None:
     kinds: list[type] = []
     words: list[Any] = []
     for one in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
@@ -191,7 +204,7 @@ def _check(hint: Any, rule: Rule | None) -> Rule | None:
     truth = bool in kinds
     exact = frozenset(kind for kind in kinds if kind not in (int, float))  # what nearly all values are
 
-    def check(argument: str, value: Any) -> Any:
+    def look(argument: str, value: Any) -> Any:
         if type(value) in exact:
             return value
         if number is not None and type(value) in (int, float):
@@ -204,7 +217,15 @@ def _check(hint: Any, rule: Rule | None) -> Rule | None:
             return number(argument, value)
         raise _misfit(argument, value, [kind.__name__ for kind in kinds if kind is not NoneType], words)
 
-    return check
+    return Check(exact, *_range(number), look)
+
+
+def _range(rule: Rule | None) -> tuple[int, int]:
+    """The integers that a rule of integers leaves as they are; of another rule none."""
+    if getattr(rule, "func", rule) is not require_positive_int:
+        return 1, 0
+    limits = getattr(rule, "keywords", {})
+    return limits.get("minimum", 1), limits.get("maximum", 2**63 - 1)
 
 
 def _fits(value: Any, kind: type) -> bool:

@@ -4,9 +4,11 @@
 ``fastmath`` stays off and nothing runs in parallel inside a kernel, so that results do not depend on how the
 work was split; ``nogil`` lets threads run different seeds side by side.
 
-Machine code is kept in numba's cache folder, each file with its SHA-256: what is damaged there, in whatever way, is
-compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads them with pickle:
-nobody but its owner should be able to write there.
+Machine code is kept in numba's cache folder.  It depends on the source of a kernel and of all it calls, so it belongs
+to one state of the sources (:func:`read_sources`): after an edit the kernels in the folder of that module, and in the
+layers above it, are compiled again, into the same files.  Each file carries its SHA-256: what is damaged there, in
+whatever way, is compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads
+them with pickle: nobody but its owner should be able to write there.
 """
 # mypy: disable-error-code="no-untyped-call"
 
@@ -15,33 +17,85 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import multiprocessing
+import os
+from collections import Counter
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 Kernel = Callable[..., Any]
 
 logger = logging.getLogger(__name__)
-_MARK = b"livarot sha256 "
-_TAIL = len(_MARK) + 32
+PACKAGE = str(Path(__file__).parents[1])
+LAYERS = (  # of folders, from below; imports point down, so kernels depend on their own folder and on those below
+    ("",),  # modules of no folder
+    ("core",),
+    ("planning", "estimation", "confidence", "simulation"),
+    ("theory",),
+    ("agents", "envs", "infinite"),
+    ("experiments", "data"),
+)
+FIRST_RUN = 60  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
+TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
+
+counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this process, per combination of types
+
+
+def folders_of(module: str) -> list[str]:
+    """The folders of the package that kernels of a module can depend on: all of them for modules of others."""
+    package, own = (*module.split("."), "")[:2]
+    below: list[str] = []
+    for layer in LAYERS:
+        if package == "livarot" and own in layer:
+            return [*below, own]
+        below += layer
+    return below
+
+
+def read_sources(folder: str) -> bytes:
+    """SHA-256 of the sources in a folder: contents, not times.  For all folders it takes a few milliseconds."""
+    digest = hashlib.sha256()
+    for place, below, files in os.walk(os.path.join(PACKAGE, folder)):
+        below[:] = sorted(set(below) - {"__pycache__"}) if folder else []
+        for name in sorted(files):
+            if name.endswith(".py"):
+                with open(os.path.join(place, name), "rb", buffering=0) as file:
+                    content = file.read()
+                digest.update(f"{place.removeprefix(PACKAGE)} {name} {len(content)}\n".encode() + content)
+    return digest.digest()
+
+
+first_read = cache(read_sources)  # as it was when the first kernel was defined that may depend on it
+
+
+class _Names(CompileResultCacheImpl):
+    """Files are named after their functions, without the line number: an edit above would leave them behind."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return str(super().get_filename_base(fullname, abiflags)).replace(f"-{self._lineno}.py", ".py")
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """numba's files, machine code with its SHA-256 behind it (numba itself would read past it)."""
+    """numba's files, machine code with a SHA-256 of it and of the sources behind it (numba itself reads past it)."""
+
+    def _digest(self, whole: bytes) -> bytes:
+        return hashlib.sha256(self._source_stamp[1] + whole).digest()
 
     def _save_data(self, name: str, data: Any) -> None:
         whole = self._dump(data)
         with self._open_for_write(self._data_path(name)) as file:
-            file.write(whole + _MARK + hashlib.sha256(whole).digest())
+            file.write(whole + self._digest(whole))
 
     def _load_data(self, name: str) -> Any:
         with open(self._data_path(name), "rb") as file:
             whole = file.read()
-        known = whole[-_TAIL:].startswith(_MARK)  # not in files that numba wrote by itself
-        if known and _MARK + hashlib.sha256(whole[:-_TAIL]).digest() != whole[-_TAIL:]:
+        if self._digest(whole[:-32]) != whole[-32:]:
             raise ValueError(f"{name} does not match its SHA-256")
         return super()._load_data(name)
 
@@ -49,26 +103,49 @@ class _CheckedFiles(IndexDataCacheFile):
 class _Cache(FunctionCache):
     """numba's cache of a function; what cannot be read or written there does not keep anybody from computing."""
 
+    _impl_class = _Names
+
     def __init__(self, function: Kernel) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
+        self._folders = folders_of(function.__module__)
+        stamp = self._impl.locator.get_source_stamp(), b"".join(map(first_read, self._folders))
         self._cache_file = _CheckedFiles(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = None
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception as error:  # a damaged pickle can raise anything
             why = f"{type(error).__name__}: {error}"
             logger.warning("compiling again, since numba's cache in %s cannot be read (%s)", self.cache_path, why)
             with contextlib.suppress(Exception):
                 self.flush()
-            return None
+        counts["compiled" if found is None else "loaded"] += 1
+        if found is None and counts["compiled"] == 1:
+            _tell()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            if all(read_sources(folder) == first_read(folder) for folder in self._folders):  # not edited since
+                super().save_overload(sig, data)
         except Exception as error:
             logger.warning("numba's cache in %s cannot be written (%s)", self.cache_path, error)
+
+
+def _tell() -> None:
+    """Say, before the first compilation of a process, that it will take a while.
+
+    At level INFO, since nothing is wrong.  But a first call that is silent for so long looks as if it hung, and a
+    notebook or a script that has set up no logging shows no records of a library.  There this one goes to standard
+    error, as Python does with warnings that nobody handles; processes that work for another one leave it to that.
+    """
+    logger.info(TELLING, FIRST_RUN)
+    above = (logging.getLogger("livarot"), logging.getLogger())
+    unheard = all(isinstance(handler, logging.NullHandler) for one in above for handler in one.handlers)
+    if unheard and logging.lastResort and multiprocessing.current_process().name == "MainProcess":
+        record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, f"livarot: {TELLING}", (FIRST_RUN,), None)
+        logging.lastResort.handle(record)
 
 
 def jit(function: Kernel) -> Kernel:

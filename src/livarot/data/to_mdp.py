@@ -83,7 +83,7 @@ def _horizon(horizon: int | None, choices: Choices, labels: ModelLabels) -> int:
     known = None if choices.stage is None or labels.stages is None else len(labels.stages)
     if horizon is None:
         if known is None:
-            raise bad("horizon", "is not given", cure="say how many steps an episode has")
+            raise bad("horizon", "is not given, and the data have no stages", cure="say how many steps an episode has")
         return known
     require_memory("horizon", "the stages of the model", horizon * len(labels.states) * len(labels.actions))
     if known is not None and horizon != known:
@@ -182,7 +182,8 @@ def _from_mapping(reward: Mapping[Any, Any], labels: ModelLabels) -> FloatArray:
 def _first_stage(choices: Choices, labels: ModelLabels) -> FloatArray:
     """How often each state began an episode."""
     if choices.stage is None or labels.stages is None or choices.state is None:
-        raise bad("start", "is not given", cure="give a state, or probabilities of states")
+        cure = f"give a state, one of {labels.states!r}, or probabilities of states"
+        raise bad("start", "is not given, and data without stages do not tell where episodes begin", cure=cure)
     first = choices.stage == 0
     weights = np.bincount(choices.state[first], weights=choices.weight[first], minlength=len(labels.states))
     if not weights.sum() > 0:

@@ -14,7 +14,7 @@ from livarot.experiments.folders import FOLDERS, MARKER, OURS
 from livarot.experiments.keys import Cell, canonical
 from livarot.experiments.records import MAX_BYTES
 from livarot.experiments.result import COLUMNS, WORD
-from livarot.experiments.spec import Experiment
+from livarot.experiments.spec import AgentSpec, Experiment
 from livarot.experiments.telling import listed, unusual_settings
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,8 @@ def notes(experiment: Experiment) -> list[str]:
     ['hard-chain is made for n_episodes = 1000, its default; the runs have 10: ...']
     """
     found: dict[str, tuple[int, list[int]]] = {}
-    for one in experiment.combinations():
+    without_agents = experiment.model_copy(update={"agents": [AgentSpec(name="uniform")]})  # of which there may be many
+    for one in without_agents.combinations():
         cell, made_for = one.cell, one.cell.environment_settings.get("n_episodes")
         fixed = cell.environment_settings.get("gap") is not None  # then nothing depends on n_episodes
         if "n_episodes" not in one.given and type(made_for) is int and made_for != cell.episodes and not fixed:

@@ -96,7 +96,7 @@ def _numba_cache() -> Check:
     problem = _unwritable(folder if folder.is_dir() else folder.parent)
     if problem:
         return Check("numba cache", False, f"{where}: {problem}", "set NUMBA_CACHE_DIR to a folder you may write")
-    cure = "" if kept else "python -m livarot.experiments.warmup compiles everything once"
+    cure = "" if kept else "livarot warmup compiles everything once"
     return Check("numba cache", True if kept else None, f"{where}: {kept} compiled functions", cure)
 
 

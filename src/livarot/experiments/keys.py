@@ -127,12 +127,21 @@ class Cell:
         self.__dict__["text"] = f'{{"agent":{agent},"environment":{environment},{rest}}}'
         return self
 
-    @cached_property
-    def _runs(self) -> dict[int, Run]:
-        return {}
-
     def run(self, seed: int) -> Run:
-        return self._runs.get(seed) or self._runs.setdefault(seed, Run(self, seed))  # with its key, asked for often
+        return Run(self, seed)
+
+    def key_of(self, seed: int) -> str:
+        """The key of a run: the SHA-256 of its text."""
+        found = self._keys.get(seed)
+        if found is None:
+            whole = self._beginning.copy()
+            whole.update(f"{seed}}}".encode())
+            found = self._keys[seed] = whole.hexdigest()
+        return found
+
+    @cached_property
+    def _keys(self) -> dict[int, str]:
+        return {}  # asked for often
 
     @cached_property
     def _beginning(self) -> Any:
@@ -159,12 +168,9 @@ class Run:
     cell: Cell
     seed: int
 
-    @cached_property
+    @property
     def key(self) -> str:
-        """The SHA-256 of the text."""
-        found = self.cell._beginning.copy()
-        found.update(f"{self.seed}}}".encode())
-        return str(found.hexdigest())
+        return self.cell.key_of(self.seed)
 
     @property
     def text(self) -> str:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from livarot.agents.base import Agent
 from livarot.core.plan import PlanCheck
 from livarot.core.problem import MNLMDP
+from livarot.core.ragged import FloatArray
 from livarot.envs.drifting import Drifting
-from livarot.experiments.judge import Judge
+from livarot.experiments.judge import Judge, Record
 from livarot.experiments.result import COLUMNS, WORD
-from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
 STAGES = "stage bits"
@@ -57,34 +57,30 @@ class Replicas:
 
         ``progress(R)`` is called after each episode; what it raises ends the loop, between two episodes.
         """
-        problem, agent, seeds = self.problem, self.agent, self.seeds
-        regret, realised, variance, optimism, loss, inner, covered = self.columns.values()
+        problem, agent, seeds, horizon = self.problem, self.agent, self.seeds, self.problem.horizon
+        record = Record._make((*self.columns.values(), self.bits))
         judge = Judge(models_at(self.truths, self.episode))
         changes = iter(t for t in changes_of(self.truths, self.n_episodes) if t > self.episode)
         change = next(changes, self.n_episodes)
         rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
-        block = max(1, BLOCK_DRAWS // (len(seeds) * (problem.horizon + 1)))
-        first, env, act = self.episode, np.empty((0, 0, 0)), np.empty((0, 0, 0))
+        block = max(1, BLOCK_DRAWS // (len(seeds) * (horizon + 1)))
+        first = end = self.episode  # of the uniforms
+        env = luck = np.empty((0, len(seeds), 0))
         for t in range(self.episode, until):
-            if t - first >= len(env):
-                first, count = t, min(block, until - t)
-                env = np.stack([environment_uniforms(s, t, count, problem.horizon) for s in seeds], axis=1)
-                act = np.empty((count, len(seeds), 0))
-            if t == change:
-                judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
+            if t in (end, change):
+                if t == change:
+                    judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
+                if t == end:
+                    first, end = t, min(t + block, until)
+                    env, luck = _uniforms(environment_uniforms, seeds, first, end, horizon), luck[:0]
+                judge.seat(record, env, luck, first)
             rng.start(t)
             plan = check(agent.plan(problem, self.state, rng), t)
-            if plan.policy.ndim == 4 and act.shape[2] == 0:
-                act = np.stack([action_uniforms(s, first, len(env), problem.horizon) for s in seeds], axis=1)
-            episodes = play(problem, judge.prob, judge.base, plan.policy, env[t - first], act[t - first])
-            judge.episode(plan, episodes, regret[t], realised[t], variance[t])
-            if plan.start_value is not None:
-                np.subtract(plan.start_value, judge.optimum, out=optimism[t])
-                if plan.upper is not None:
-                    np.subtract(plan.upper, plan.start_value, out=loss[t])
-            if plan.inner_gap is not None:
-                inner[t] = plan.inner_gap
-            if plan.radius is not None and not judge.covered(plan, covered[t], self.bits[t]):
+            if plan.policy.ndim == 4 and len(luck) == 0:
+                luck = _uniforms(action_uniforms, seeds, first, end, horizon)
+                judge.seat(record, env, luck, first)
+            episodes = judge.episode(plan, t)
+            if not judge.beliefs(plan, t):
                 check.slowly(plan, t)
             self.state = agent.update(problem, self.state, episodes)
             self.episode = t + 1
@@ -95,6 +91,11 @@ class Replicas:
         """The columns, (R, T) each, and under ``STAGES`` the coverage bits (R, T, words)."""
         found: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(c.T) for name, c in self.columns.items()}
         return found | {STAGES: np.ascontiguousarray(self.bits.transpose(1, 0, 2))}
+
+
+def _uniforms(draw: Callable[..., FloatArray], seeds: Sequence[int], first: int, end: int, horizon: int) -> FloatArray:
+    """(episodes, R, numbers), episodes from ``first`` to ``end``."""
+    return np.stack([draw(seed, first, end - first, horizon) for seed in seeds], axis=1)
 
 
 def models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:

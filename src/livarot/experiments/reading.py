@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
-
-from livarot.errors import LivarotError
-from livarot.experiments.records import MAX_BYTES
-from livarot.storage import read_regular
 
 READERS = 2  # verifying is mostly work, not waiting
 AT_ONCE = 64  # files of a task: to hand one out takes as long as to read a small file
 T = TypeVar("T")
 
 
-def read_in_threads(work: Callable[[str], T], items: Iterable[str], readers: int = READERS) -> Iterator[T]:
+def read_in_threads(work: Callable[[str], T], items: Iterable[str]) -> Iterator[T]:
     """``work`` of each item, in their order; it begins while the items are still being found.
 
     >>> list(read_in_threads(len, ["a", "bc"]))
     [1, 2]
     """
-    with ThreadPoolExecutor(readers) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         left = iter(items)
         parts = iter(lambda: list(islice(left, AT_ONCE)), [])
         for found in pool.map(lambda part: [work(item) for item in part], parts):
             yield from found
-
-
-def sha256_of(name: str) -> str | None:
-    """The SHA-256 of a regular file; None if there is none, or if it cannot be read."""
-    try:
-        return hashlib.sha256(read_regular(name, MAX_BYTES)[0]).hexdigest()
-    except (OSError, LivarotError):
-        return None

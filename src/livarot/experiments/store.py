@@ -42,10 +42,12 @@ from numpy.typing import NDArray
 
 from livarot.errors import LivarotError, bad
 from livarot.experiments.folders import INDEX, INDEX_FILES, check_own, check_store, make_store, names_in, own_folder
+from livarot.experiments.hashing import Looking, in_words
 from livarot.experiments.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, Sync, is_busy
 from livarot.experiments.keys import Cell, Run, canonical
-from livarot.experiments.reading import read_in_threads, sha256_of
+from livarot.experiments.reading import read_in_threads
 from livarot.experiments.records import (
+    MAX_BYTES,
     Damaged,
     Record,
     decode,
@@ -210,17 +212,13 @@ class Store:
         return [(path, read_stored(path)) for path in self._json_files("specs")]
 
     # ---------------------------------------------------------------- reading
-    def stored(self) -> dict[str, os.DirEntry[str]]:
-        """The files of runs by key."""
-        return dict(self._entries())
-
-    def _entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def stored(self) -> dict[str, str]:
+        """The names of the files of runs by key."""
         check_own(self.path)
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.path / "runs") as entries:
-            for entry in entries:
-                key = entry.name[: -len(SUFFIX)]
-                if entry.name.endswith(SUFFIX) and is_key(key):
-                    yield key, entry
+        with contextlib.suppress(FileNotFoundError):
+            named = ((name[: -len(SUFFIX)], name) for name in os.listdir(self.path / "runs") if name.endswith(SUFFIX))
+            return {key: name for key, name in named if is_key(key)}
+        return {}
 
     def read(self, key: str) -> Record:
         """One run, verified; a damaged file is set aside and refused."""
@@ -268,52 +266,57 @@ class Store:
         with contextlib.suppress(sqlite3.Error, LivarotError):
             self.index.remove([key])
 
-    def sync(self, *, verify: bool = False, only: set[str] | None = None) -> Sync:
+    def sync(self, *, verify: bool = False, only: Iterable[str] | None = None) -> Sync:
         """Bring the index in line with the files; files it does not know, or that changed, are verified.
 
         ``verify`` compares the SHA-256 of every file (of the keys in ``only``), whatever its date says.
         """
-        known = self._known()  # before the files: what is finished meanwhile is new, and not gone
-        same: set[str] = set()
-        doubtful: dict[str, bool] = {}  # does the index know the run?
-        hashes = self.index.hashes() if verify else {}
-
-        def trusted() -> Iterator[str]:
-            for key, entry in self._entries():
-                try:
-                    row, stat = known.pop(key, None), entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # set aside by another process
-                    continue
-                if row is not None and row[1] == stat.st_size and row[2] == stat.st_mtime_ns:
-                    same.add(key)
-                    if verify and (only is None or key in only):
-                        yield key
-                else:
-                    doubtful[key] = row is not None
-
-        def compared(key: str) -> tuple[str, bool]:
-            return key, sha256_of(self._name(key)) == hashes.get(key)
-
-        for key, whole in read_in_threads(compared, trusted(), readers=1):  # two would wait for each other
-            if not whole:
-                same.discard(key)
-                doubtful[key] = True
+        chosen = [] if not verify else [*self._known()] if only is None else [*only]
+        with Looking(self.path / "runs", [f"{key}{SUFFIX}" for key in chosen], MAX_BYTES) as looking:
+            known = self._known()  # before the files: what is finished meanwhile is new, and not gone
+            there = self.stored().keys()
+            gone, both = known.keys() - there, known.keys() & there
+            same, doubtful = self._dates_compared(known, there - both.intersection(chosen))
+            for key, words in zip(chosen, looking.found(), strict=True):
+                if key in both:
+                    if words == known[key][1]:
+                        same.add(key)
+                    else:
+                        doubtful.append(key)
         found, damaged = list[tuple[Run, Entry]](), 0
 
         def check(key: str) -> tuple[Run, Entry] | Damaged | None:
-            return self._checked(key, self.index.row(key) if doubtful[key] else None)
+            return self._checked(key, self.index.row(key) if key in known else None)
 
-        checks = read_in_threads(check, [*doubtful])
+        checks = read_in_threads(check, doubtful)
         for key, checked in zip(doubtful, checks, strict=True):
             if isinstance(checked, Damaged):
                 damaged += 1
                 self.set_aside(key, checked)
             elif checked is not None:
                 found.append(checked)
-        if known:
-            self.index.remove(known)
+        if gone:
+            self.index.remove(gone)
         self.note(found)
-        return Sync(same | {run.key for run, _ in found}, len(found), len(known), damaged)
+        return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
+
+    def _dates_compared(
+        self, known: Mapping[str, tuple[str, str, str]], keys: Iterable[str]
+    ) -> tuple[set[str], list[str]]:
+        """Which files have the size and date that the index has, and which have others."""
+        same: set[str] = set()
+        others: list[str] = []
+        folder = str(self.path / "runs")
+        for key in keys:
+            try:
+                stat = os.lstat(f"{folder}/{key}{SUFFIX}")
+            except FileNotFoundError:  # set aside by another process
+                continue
+            if key in known and str(known[key][1]).startswith(in_words(stat.st_size, stat.st_mtime_ns, "")):
+                same.add(key)
+            else:
+                others.append(key)
+        return same, others
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
@@ -350,11 +353,11 @@ class Store:
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
-    def _known(self) -> dict[str, tuple[str, int, int]]:
+    def _known(self) -> dict[str, tuple[str, str, str]]:
         """The files in the index, each of a known cell; nothing if it is damaged."""
         try:
             found = self.index.files()
-            if self.index.counts().keys() <= {row["cell"] for row in self.index.cells()}:
+            if {cell for _, _, cell in found.values()} <= {row["cell"] for row in self.index.cells()}:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:

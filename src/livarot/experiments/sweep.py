@@ -89,7 +89,10 @@ def sweep(
         raise bad("stale", f"{stale!r} is neither of {', '.join(map(repr, STALE))}")
     planned = plan(experiment, shard)
     sources = sources_of(part.cell for part in planned)
-    check_cells(_unfinished(planned, Path(store) / "runs", also=sources if stale == "recompute" else ()))
+    unfinished = _unfinished(planned, Path(store) / "runs", also=sources if stale == "recompute" else ())
+    check_cells(unfinished)
+    if unfinished and address is not None:
+        engine(backend, workers, address, Path()).close()  # nobody there: refused before a store is made
     options = {
         "checkpoint_seconds": checkpoint_seconds,
         "checkpoint_episodes": checkpoint_episodes,
@@ -105,13 +108,13 @@ def sweep(
 def _unfinished(planned: list[Part], folder: Path, also: Container[str] = ()) -> list[Cell]:
     """The cells that lack some file, and those of these keys."""
     there = set(os.listdir(folder)) if folder.is_dir() else set()
-    lacking = (part for part in planned if any(f"{run.key}{SUFFIX}" not in there for run in part.runs))
+    lacking = (part for part in planned if any(f"{key}{SUFFIX}" not in there for key in part.keys))
     return [*(part.cell for part in lacking), *(part.cell for part in planned if part.cell.key in also)]
 
 
 def _without(part: Part, keys: Container[str]) -> Part:
     """A part less the runs of these keys."""
-    return part._replace(seeds=tuple(run.seed for run in part.runs if run.key not in keys))
+    return part._replace(seeds=tuple(seed for seed in part.seeds if part.cell.key_of(seed) not in keys))
 
 
 class _Sweep:
@@ -130,8 +133,8 @@ class _Sweep:
         self.observer, self.last_words = observer, last_words
         self.stale, self.sources = stale, sources
         self.outdated: set[str] = set()  # stored, and to be computed again
-        self.runs: dict[str, Run] = {run.key: run for part in planned for run in part.runs}
-        self.report = Report(len(self.runs))
+        self.cells: dict[str, Cell] = {key: part.cell for part in planned for key in part.keys}  # by key of the run
+        self.report = Report(len(self.cells))
         self.begin = time.monotonic()
         self.since = time.time()
         self.tasks: dict[int, Task] = {}
@@ -149,7 +152,7 @@ class _Sweep:
     def run(self, backend: str, workers: int, address: str | None) -> Report:
         housekeeping.tidy(self.store, self.lock)
         self._place()
-        present = self.store.sync(verify=True, only=set(self.runs)).done & self.runs.keys()
+        present = self.store.sync(verify=True, only=self.cells.keys()).done & self.cells.keys()
         self._look_for_stale()
         present -= self.outdated
         self.report.before = len(present)
@@ -188,7 +191,7 @@ class _Sweep:
     def _look_for_stale(self) -> None:
         """Say which of the planned runs were made by other sources."""
         cells = {part.cell.key: part.cell for part in self.planned}
-        found = {key: cell for key, cell in made(self.store, cells.values()).others.items() if key in self.runs}
+        found = {key: cell for key, cell in made(self.store, cells.values()).others.items() if key in self.cells}
         self.report.stale = dict(Counter(found.values()))
         warn([cells[cell] for cell in found.values()], self.stale)
         self.outdated = set(found) if self.stale == "recompute" else set()
@@ -197,7 +200,7 @@ class _Sweep:
         """Is the run stored, and by the sources it is to be made by?"""
         if key not in self.outdated:
             return self.store.has(key)
-        return plugin_of(self.store, key) == self.sources[self.runs[key].cell.key]
+        return plugin_of(self.store, key) == self.sources[self.cells[key].key]
 
     def _work(self, chosen: Engine, pending: list[int]) -> None:
         while (pending or self.elsewhere) and not self.stopping.is_set():
@@ -333,22 +336,18 @@ class _Sweep:
     def _others(self) -> list[int]:
         """See what the other drivers have done; what a dead one left is ours."""
         time.sleep(0.1)
-        left: dict[str, list[Run]] = {}
         ready = {key for key in self.elsewhere if self._ready(key)}
         self.report.done += len(ready)
         self.elsewhere -= ready
         for key in self.elsewhere & self._failed_elsewhere():
             self.report.failed[key] = "failed in another driver"
             self.elsewhere.discard(key)
-        for key in self._claim(sorted(self.elsewhere)):
-            left.setdefault(self.runs[key].cell.key, []).append(self.runs[key])
-            self.elsewhere.discard(key)
+        mine = self._claim(sorted(self.elsewhere))
+        self.elsewhere -= mine
         self._show()
-        return [
-            self._task(Part(runs[0].cell, tuple(sorted(run.seed for run in runs)[at : at + self.group])))
-            for runs in left.values()
-            for at in range(0, len(runs), self.group)
-        ]
+        theirs = self.cells.keys() - mine
+        left = [_without(part, theirs) for part in self.planned] if mine else []
+        return [self._task(part) for part in cut([part for part in left if part.seeds], 1, self.group)]
 
     def _failed_elsewhere(self) -> set[str]:
         found = set()

@@ -34,6 +34,10 @@ class Part(NamedTuple):
         return [self.cell.run(seed) for seed in self.seeds]
 
     @property
+    def keys(self) -> list[str]:
+        return [self.cell.key_of(seed) for seed in self.seeds]
+
+    @property
     def episodes(self) -> int:
         return self.cell.episodes * len(self.seeds)
 
@@ -63,7 +67,7 @@ class Task:
 
     @property
     def keys(self) -> list[str]:
-        return [run.key for run in self.runs]
+        return [key for part in self.parts for key in part.keys]
 
     @property
     def episodes(self) -> int:

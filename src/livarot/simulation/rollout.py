@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
 from livarot.core.plan import Episodes, Played, check_policy
 from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.core.sizes import require_memory
+from livarot.core.views import Bundle, opened, view
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.streams import action_uniforms, environment_uniforms
+
+INT32 = np.dtype(np.int32)
 
 
 def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) -> Episodes:
@@ -31,6 +35,24 @@ def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) 
     return play(problem, kernel.prob[None], kernel.base, table[None], env, act)
 
 
+class World(NamedTuple):
+    """What a rollout reads of the true model, as views."""
+
+    row_start: Any
+    next_state: Any
+    stage_table: Any
+    start: Any
+    prob: Any  # (R or 1, rows of all stages)
+    base: Any  # (H,) where the rows of a stage begin in prob
+    n_actions: Any
+
+    @classmethod
+    def of(cls, problem: Problem, prob: FloatArray, base: IntArray) -> World:
+        rows = problem.rows
+        arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.start, prob, base)
+        return cls._make((*map(np.ascontiguousarray, arrays), problem.n_actions))
+
+
 def play(
     problem: Problem,
     prob: FloatArray,
@@ -43,22 +65,41 @@ def play(
     replicas, horizon = len(uniforms), problem.horizon
     if len(policy) not in (1, replicas) or policy.shape[1:3] != (horizon, problem.n_states):
         raise bad("policy", f"has shape {policy.shape} for {replicas} replicas", cure="give (R, H, S) or (R, H, S, A)")
-    episodes = Played(
-        np.empty((replicas, horizon + 1), dtype=np.int32),
-        np.empty((replicas, horizon), dtype=np.int32),
-        np.empty((replicas, horizon), dtype=np.int32),
-    )
-    rows = problem.rows
-    model = (rows.row_start, rows.next_state, problem.stage_table, problem.n_actions, problem.start, prob, base)
+    episodes = unplayed(replicas, horizon)
+    world, luck = Bundle(World.of(problem, prob, base)), np.ascontiguousarray(uniforms)
     if policy.ndim == 3:
-        rollout(*model, policy, uniforms, *episodes)
+        _play(world, np.ascontiguousarray(policy), luck, *episodes)
     else:
-        rollout_mixed(*model, policy, uniforms, action_uniforms, *episodes)
+        _play_mixed(world, laws_of(policy), luck, np.ascontiguousarray(action_uniforms), *episodes)
     return episodes
 
 
+def unplayed(replicas: int, horizon: int) -> Played:
+    """Room for one episode per replica."""
+    empty, shape = np.empty, (replicas, horizon)
+    arrays = (empty((replicas, horizon + 1), INT32), empty(shape, INT32), empty(shape, INT32))
+    return tuple.__new__(Played, arrays)  # as Played(*arrays), in half the time
+
+
+def laws_of(policy: NDArray[Any]) -> FloatArray:
+    """A policy (R, H, S, A) that draws its actions as (R H, S, A): views have three axes at most."""
+    return np.ascontiguousarray(policy).reshape(-1, *policy.shape[2:])
+
+
 @jit
-def draw_start(start, u):
+def _play(world, policy, uniforms, states, actions, choices):
+    """:func:`rollout`, for Python."""
+    rollout(opened(world), view(policy), view(uniforms), view(states), view(actions), view(choices))
+
+
+@jit
+def _play_mixed(world, laws, uniforms, luck, states, actions, choices):
+    """:func:`rollout_mixed`, for Python."""
+    played = (view(states), view(actions), view(choices))
+    rollout_mixed(opened(world), view(laws), view(uniforms), view(luck), *played)
+
+
+def _first_state(start, u):
     """The first state by inverse distribution function; the last possible state takes the rest."""
     total = 0.0
     last = 0
@@ -71,8 +112,7 @@ def draw_start(start, u):
     return last
 
 
-@jit
-def draw_row(prob, row, end, u):
+def _row(prob, row, end, u):
     """The row of the next state, from row to end (included)."""
     total = prob[row]
     while total <= u and row < end:
@@ -81,47 +121,42 @@ def draw_row(prob, row, end, u):
     return row
 
 
-@jit
-def rollout(
-    row_start, next_state, stage_table, n_actions, start, prob, base, policy, uniforms, states, actions, choices
-):
-    """One episode per replica of a deterministic policy."""
+draw_start, draw_row = jit(_first_state), jit(_row)  # for arrays
+start_of, row_of = inner(_first_state), inner(_row)  # for views
+
+
+@inner
+def move(world, r, h, s, a, u):
+    """The next state of replica r, and its place among those that (s, a) can lead to at stage h."""
+    pair = (world.stage_table[h] * len(world.start) + s) * world.n_actions + a
+    first, end = world.base[h] + world.row_start[pair], world.base[h] + world.row_start[pair + 1] - 1
+    row = row_of(world.prob[r if len(world.prob) > 1 else 0], first, end, u)
+    return world.next_state[row - world.base[h]], row - first
+
+
+@inner
+def rollout(world, policy, uniforms, states, actions, choices):
+    """One episode per replica of a deterministic policy (R or 1, H, S)."""
     replicas, horizon = actions.shape
-    n_states = len(start)
     for r in range(replicas):
-        own = prob[r if len(prob) > 1 else 0]
         table = r if len(policy) > 1 else 0
-        s = draw_start(start, uniforms[r, 0])
+        s = start_of(world.start, uniforms[r, 0])
         for h in range(horizon):
             a = policy[table, h, s]
-            pair = (stage_table[h] * n_states + s) * n_actions + a
-            first = base[h] + row_start[pair]
-            row = draw_row(own, first, base[h] + row_start[pair + 1] - 1, uniforms[r, h + 1])
-            states[r, h] = s
-            actions[r, h] = a
-            choices[r, h] = row - first
-            s = next_state[row - base[h]]
+            states[r, h], actions[r, h] = s, a
+            s, choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
         states[r, horizon] = s
 
 
-@jit
-def rollout_mixed(
-    row_start, next_state, stage_table, n_actions, start, prob, base, policy, uniforms, luck, states, actions, choices
-):
-    """One episode per replica of a policy that draws its actions."""
+@inner
+def rollout_mixed(world, laws, uniforms, luck, states, actions, choices):
+    """One episode per replica of a policy that draws its actions, ``laws`` (R H or H, S, A)."""
     replicas, horizon = actions.shape
-    n_states = len(start)
     for r in range(replicas):
-        own = prob[r if len(prob) > 1 else 0]
-        table = r if len(policy) > 1 else 0
-        s = draw_start(start, uniforms[r, 0])
+        table = r * horizon if len(laws) > horizon else 0
+        s = start_of(world.start, uniforms[r, 0])
         for h in range(horizon):
-            a = draw_row(policy[table, h, s], 0, n_actions - 1, luck[r, h])
-            pair = (stage_table[h] * n_states + s) * n_actions + a
-            first = base[h] + row_start[pair]
-            row = draw_row(own, first, base[h] + row_start[pair + 1] - 1, uniforms[r, h + 1])
-            states[r, h] = s
-            actions[r, h] = a
-            choices[r, h] = row - first
-            s = next_state[row - base[h]]
+            a = row_of(laws[table + h, s], 0, world.n_actions - 1, luck[r, h])
+            states[r, h], actions[r, h] = s, a
+            s, choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
         states[r, horizon] = s

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from livarot.core.ragged import FloatArray
+from livarot.errors import bad
 
 DRAWS_PER_COUNT = 4  # one step of the Philox counter gives four doubles
 
@@ -57,6 +58,13 @@ class AgentRandom:
         """Go to the beginning of an episode's numbers."""
         self._episode = episode
         self._ready = False
+
+    def of(self, replicas: int) -> AgentRandom:
+        """The same, refused unless there is one stream per replica of a state."""
+        if len(self._seeds) != replicas:
+            problem = f"has {len(self._seeds)} streams, the state has {replicas} replicas"
+            raise bad("rng", problem, cure="make it with one seed per replica: AgentRandom([0, 1])")
+        return self
 
     @property
     def generators(self) -> list[np.random.Generator]:

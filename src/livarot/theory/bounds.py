@@ -249,7 +249,7 @@ def theory_settings(
     constants = Constants.of(model)
     d, horizon, bound = constants.dim, constants.horizon, constants.param_bound
     log_tau = log_exploration_length(constants, n_episodes, failure_level=failure_level, reading=reading)
-    confidence = log_tau + math.log(horizon / failure_level)
+    confidence = max(log_tau, 0.0) + math.log(horizon / failure_level)  # less than one episode is no burn-in
     union = 1 if reading == "printed" else horizon
     return Settings(
         reading=reading,

@@ -44,9 +44,10 @@ def exponential(logarithm: float) -> float:
     return math.exp(logarithm) if logarithm <= LARGEST else math.inf
 
 
+@checked
 @dataclass(frozen=True)
 class Bracket:
-    """A number between two certified bounds, kept as logarithms; ``exact`` when they agree to 1e-8 relative."""
+    """A number >= 1 between two certified bounds, kept as logarithms; ``exact`` when they agree to 1e-8 relative."""
 
     log_lower: float
     log_upper: float

@@ -25,6 +25,7 @@ from livarot.theory.constants import (
 from livarot.theory.variance import sigma_bar_star
 
 
+@checked
 @dataclass(frozen=True)
 class Constants:
     """What the theorem asks of a problem; the last three need theta* and are None for what a learner knows.

@@ -1,17 +1,20 @@
-"""Compile every kernel once, on tiny problems, so that later processes load them from numba's cache.
+"""``livarot warmup``: compile every kernel once, on tiny problems, so that later processes load them from the cache.
 
 Machine code depends on the types of the arguments and not on their sizes: a chain of three stages compiles
-what a model with a million states uses.  ``python -m livarot.experiments.warmup`` is the last step of
-``make setup``; the cache is the folder ``NUMBA_CACHE_DIR``, or the package's own ``__pycache__`` folders.
+what a model with a million states uses.  The cache is the folder ``NUMBA_CACHE_DIR``, or the package's own
+``__pycache__`` folders.  This is the one list of what to call; a test sees that it reaches every kernel.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from livarot.agents import (
     OFUMNLPP,
@@ -39,10 +42,18 @@ from livarot.agents import (
     Uniform,
 )
 from livarot.agents.ucbvi import Bernstein
+from livarot.cli.progress import progress_shown
+from livarot.cli.report import warnings_shown
 from livarot.core.ellipsoid import Ellipsoid
+from livarot.core.jit import counts
+from livarot.core.kernel import transition_kernel
 from livarot.core.problem import MNLMDP
+from livarot.data.choices import Choices
+from livarot.data.intervals import value_and_gradient
+from livarot.data.model import MNLTransition
 from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
 from livarot.envs.gym import MNLEnv
+from livarot.errors import bad
 from livarot.experiments.run import run
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.infinite.planning import diameter as infinite_diameter
@@ -55,31 +66,46 @@ from livarot.simulation.rollout import simulate
 from livarot.theory.constants import diameter
 from livarot.theory.summary import Constants
 
-logger = logging.getLogger(__name__)
 SEEDS = (0, 1)
+Step = Callable[[], Any]
 
 
-def warmup() -> None:
-    """Compile, or load from the cache, everything that planning, learning and judging call."""
-    parts: dict[str, Callable[[], None]] = {
-        "exact planning and simulation": _planning,
-        "the inner maximum and projections": _ellipsoids,
-        "learning with two outcomes": lambda: _learning(hard_chain(3)),
-        "learning with ragged reachable sets": lambda: _learning(river_swim(4, 3)),
-        "one parameter for all stages": lambda: _learning(river_swim(4, 3, shared_parameter=True)),
-        "exploration": _exploration,
-        "constants of the theory": _theory,
-        "robust planning": _robust,
-        "one decision, and no end": _other_horizons,
-        "stages that repeat": _repeated,
-    }
-    for number, (name, part) in enumerate(parts.items(), 1):
-        begin = time.perf_counter()
-        part()
-        logger.info("warm-up %d of %d: %s, %.1f s", number, len(parts), name, time.perf_counter() - begin)
+def command(only: Iterable[str] | None = None) -> None:
+    """See ``livarot warmup --help``."""
+    with warnings_shown(), progress_shown(Console(stderr=True), "warmup", "steps", "compiling") as progress:
+        began = time.process_time()
+        found = warmup(only, progress)
+    spent = time.process_time() - began
+    told = f"{found['compiled']} functions compiled, {found['loaded']} were in the cache; {spent:.1f} CPU seconds"
+    Console(soft_wrap=True).print(told, highlight=False)
 
 
-def _planning() -> None:
+def warmup(only: Iterable[str] | None = None, progress: Callable[[int, int], None] | None = None) -> Counter[str]:
+    """Compile, or load from the cache, everything that the parts named in ``only`` call, or that all of them do.
+
+    Counts the functions that were compiled and loaded, per combination of types.
+    """
+    names = list(PARTS if only is None else only)
+    for name in names:
+        if name not in PARTS:
+            raise bad("only", f"there is no part {name!r}", cure=f"choose from {', '.join(PARTS)}")
+    steps = [step for name in names for step in PARTS[name]()]
+    before = counts.copy()
+    for number, step in enumerate(steps):
+        if progress is not None:
+            progress(number, len(steps))
+        step()
+    if progress is not None:
+        progress(len(steps), len(steps))
+    return counts - before
+
+
+def _planning() -> Iterator[Step]:
+    yield _exact
+    yield _ellipsoids
+
+
+def _exact() -> None:
     for horizon in (2, 3, 4):  # the layout in memory of the uniforms depends on the horizon
         mdp = river_swim(4, horizon)
         policy = solve(mdp).policy
@@ -99,7 +125,7 @@ def _ellipsoids() -> None:
     inner_max(features, [1.0, 0.5, 0.0], ellipsoid, solver=FrankWolfe(n_iter=2))
 
 
-def _learning(mdp: MNLMDP) -> None:
+def _learning(mdp: MNLMDP) -> list[Step]:
     agents = (
         Livarot(),
         Livarot(rule=JointMaximum(FrankWolfe(n_iter=2))),
@@ -124,18 +150,17 @@ def _learning(mdp: MNLMDP) -> None:
         Uniform(),
         Oracle(solve(mdp).policy),
     )
-    for agent in agents:
-        run(mdp, agent, 3, seed=SEEDS)
+    return [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
 
 
-def _exploration() -> None:
+def _exploration() -> Iterator[Step]:
     mdp = hard_chain(3)
     for routine in (LiteralExploration(), StateAwareExploration()):
         for keep in (False, True):
             agent = Livarot(n_explore=2, exploration=routine, start_at_mle=keep, warm_start=keep)
-            run(mdp, agent, 4, seed=SEEDS)
+            yield partial(run, mdp, agent, 4, seed=SEEDS)
     tight = Livarot(n_explore=2, kappa=1.0, step_size=1e3, reg=1e-3)  # so that projections have work to do
-    run(mdp, tight, 20, seed=SEEDS)
+    yield partial(run, mdp, tight, 20, seed=SEEDS)
 
 
 def _theory() -> None:
@@ -164,24 +189,54 @@ def _robust() -> None:
     worst_case([0.0, 1.0], [0.5, 0.5], radius=0.1)
 
 
-def _other_horizons() -> None:
+def _bandits() -> Iterator[Step]:
     for agent in (OFULMLogB(), OFUMNLPP()):
-        run(mnl_bandit(3, 3, 2), agent, 3, seed=SEEDS)
+        yield partial(run, mnl_bandit(3, 3, 2), agent, 3, seed=SEEDS)
+
+
+def _infinite() -> None:
     endless = InfiniteMDP.from_mdp(park_two_state())
     run_infinite(endless, UCMNLK(discount=0.9), 3, seed=SEEDS)
     infinite_diameter(endless)
-    gymnasium = MNLEnv(hard_chain(3))
-    gymnasium.reset(seed=0)
-    gymnasium.step(0)
 
 
-def _repeated() -> None:
+def _gymnasium() -> None:
+    environment = MNLEnv(hard_chain(3))
+    environment.reset(seed=0)
+    environment.step(0)
+
+
+def _repeated() -> Iterator[Step]:
     mdp = river_swim(4, 4, shared_parameter=True)
     mdp.problem.cache["repeats"] = True  # as if it were large
     for rule in (JointMaximum(), VarianceBonus()):
-        run(mdp, Livarot(rule=rule), 2, seed=SEEDS)
+        yield partial(run, mdp, Livarot(rule=rule), 2, seed=SEEDS)
 
 
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    warmup()
+def _data() -> None:
+    features = np.array([[[0.0], [1.0]]] * 4)
+    whole = Choices.from_arrays(features, chosen=[0, 1, 1, 1], offset=np.zeros((4, 2)))
+    in_columns = Choices(whole.start, (features.reshape(-1),), whole.count, whole.columns)
+    for choices in (whole, in_columns):
+        fit = MNLTransition(covariance="sandwich").fit(choices)
+        fit.confidence_set(kind="finite-sample")
+        fit.predict_proba(choices)
+    mdp = hard_chain(2, gap=0.1)
+    policy = np.full((2, mdp.problem.n_states, mdp.problem.n_actions), 1.0 / mdp.problem.n_actions)
+    value_and_gradient(mdp.problem, transition_kernel(mdp), policy)
+
+
+PARTS: dict[str, Callable[[], Iterable[Step]]] = {
+    "planning": _planning,
+    "two-outcomes": lambda: _learning(hard_chain(3)),
+    "ragged": lambda: _learning(river_swim(4, 3)),
+    "shared-parameter": lambda: _learning(river_swim(4, 3, shared_parameter=True)),
+    "exploration": _exploration,
+    "theory": lambda: [_theory],
+    "robust": lambda: [_robust],
+    "bandits": _bandits,
+    "infinite": lambda: [_infinite],
+    "gymnasium": lambda: [_gymnasium],
+    "repeated": _repeated,
+    "data": lambda: [_data],
+}

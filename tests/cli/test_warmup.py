@@ -1,10 +1,16 @@
-"""After the warm-up nothing is left to compile."""
+"""``livarot warmup``: what it says, and that nothing is left to compile after it."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
+
+from livarot.cli.app import app
+
+TOLD = re.compile(r"(\d+) functions compiled, (\d+) were in the cache; [\d.]+ CPU seconds\n")
 
 KERNELS = """
 import importlib, pkgutil, livarot
@@ -16,15 +22,16 @@ def kernels():
         if not module.name.endswith("__main__"):
             parts = vars(importlib.import_module(module.name)).values()
             found += [x for x in parts if isinstance(x, Dispatcher) and x.py_func.__module__ == module.name]
-    return found
+    return [x for x in found if "no_cpython_wrapper" not in x.targetoptions]  # the others are parts of their callers
 """
 
 WARM = """
-from livarot.data.warmup import warmup as data_warmup
-from livarot.experiments.warmup import warmup
+from numba.core.caching import FunctionCache
+from livarot.cli.warmup import warmup
 warmup()
-data_warmup()
-idle = [k.py_func.__qualname__ for k in kernels() if not k.signatures]
+kept = [k for k in kernels() if isinstance(k._cache, FunctionCache)]  # others are parts of their callers
+assert kept
+idle = [k.py_func.__qualname__ for k in kept if not k.signatures]
 assert not idle, idle
 """
 
@@ -42,6 +49,8 @@ for mdp in (envs.hard_chain(4), envs.hard_chain(3, dim=3, gap=.05), envs.river_s
     livarot.evaluate(mdp, solution.policy)
     livarot.simulate(mdp, solution.policy, 3)
 livarot.inner_max(np.eye(3), [0.0, 1.0, 2.0], livarot.Ellipsoid.ball(3, 1.0))
+fit = livarot.MNLTransition().fit(livarot.data.Choices.from_arrays([[[0.0], [1.0]]] * 4, chosen=[0, 1, 1, 1]))
+fit.confidence_set()
 compiled = [k.py_func.__qualname__ for k in kernels() if sum(k.stats.cache_misses.values())]
 assert not compiled, compiled
 """
@@ -52,3 +61,27 @@ def test_the_warm_up_compiles_every_kernel_and_later_processes_none(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     for code in (KERNELS + WARM, KERNELS + USE):
         subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_a_part_of_it_is_compiled_once(tmp_path):
+    command = [sys.executable, "-m", "livarot", "warmup", "--only", "gymnasium"]
+    counts = []
+    for _ in range(2):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+        counts.append([int(number) for number in TOLD.fullmatch(done.stdout).groups()])
+        assert done.stderr.splitlines() == [
+            "warmup: compiling what is not compiled yet",
+            "warmup: 100 % of 1 steps",
+        ]
+    (compiled, _), (again, loaded) = counts
+    assert compiled > 0 == again
+    assert loaded > 0
+
+
+def test_a_part_that_does_not_exist_is_refused_before_any_work():
+    result = CliRunner().invoke(app, ["warmup", "--only", "planning", "--only", "tea"])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("livarot: only: there is no part 'tea'") and "planning" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
