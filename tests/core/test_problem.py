@@ -1,5 +1,7 @@
 """Building a model: the same model by every road, its storage, its files."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -82,6 +84,44 @@ def test_transition_kernel_against_the_twin(kind, shared):
                 first, last = problem.rows.row_start[pair : pair + 2]
                 p = kernel.prob[kernel.base[h] + first : kernel.base[h] + last]
                 np.testing.assert_allclose(p, ref.softmax(model["rows"][h][s][a], theta), rtol=1e-13)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_the_laws_of_many_pairs_are_those_of_each(alike):
+    """Large models take pairs of one shape side by side: the same probabilities, pair by pair, to the last bit."""
+    rng = np.random.default_rng(5)
+    S, A = 901, 5
+    outcomes = np.full(S * A, 4) if alike else np.repeat(rng.integers(1, 7, S), A)
+    starts = np.concatenate(([0], np.cumsum(outcomes)))
+    nexts = np.concatenate([rng.choice(S, n, replace=False) for n in outcomes])
+    phi = rng.uniform(-1.0, 1.0, (len(nexts), 3)) / 2.0
+    phi[rng.random(len(nexts)) < 0.3, 1] = 0.0
+    theta, offset = rng.normal(size=3) * 5.0, rng.normal(size=len(nexts))
+    common = {"theta": theta, "reward": np.zeros((S, A)), "param_bound": 50.0}
+    mdp = MNLMDP.from_arrays(1, S, A, outcomes=outcomes, next_state=nexts, features=phi, offset=offset, **common)
+    found = transition_kernel(mdp).prob
+    assert len(found) > 16_384
+    for pair in rng.integers(0, S * A, 300):
+        rows = slice(starts[pair], starts[pair + 1])
+        z = offset[rows] + phi[rows] @ theta
+        p = np.exp(z - z.max())
+        np.testing.assert_allclose(found[rows], p / p.sum(), rtol=1e-13)
+    part = 100 * A  # the first states alone are few enough for the other way
+    few = np.concatenate([np.arange(n) for n in outcomes[:part]])
+    arrays = {"features": phi[: starts[part]], "offset": offset[: starts[part]], "next_state": few}
+    small = MNLMDP.from_arrays(1, 100, A, outcomes=outcomes[:part], **arrays, **common | {"reward": np.zeros((100, A))})
+    np.testing.assert_array_equal(transition_kernel(small).prob, found[: starts[part]])
+
+
+def test_a_copied_model_stays_a_model_of_its_own():
+    """What a problem keeps for compiled code names addresses: a copy has its own, and outlives the original."""
+    mdp = livarot.envs.river_swim(6, 20)
+    before = livarot.solve(mdp)
+    other = copy.deepcopy(mdp)
+    other.problem.rows.feat[:] = 0.0
+    assert (transition_kernel(other).prob != transition_kernel(mdp).prob).any()
+    for mine, again in zip(before, livarot.solve(mdp), strict=True):
+        np.testing.assert_array_equal(mine, again)
 
 
 def test_features_that_do_not_depend_on_the_stage_are_stored_once():
