@@ -90,7 +90,7 @@ def test_transition_kernel_against_the_twin(kind, shared):
 def test_the_laws_of_many_pairs_are_those_of_each(alike):
     """Large models take pairs of one shape side by side: the same probabilities, pair by pair, to the last bit."""
     rng = np.random.default_rng(5)
-    S, A = 901, 5
+    S, A = 1201, 5
     outcomes = np.full(S * A, 4) if alike else np.repeat(rng.integers(1, 7, S), A)
     starts = np.concatenate(([0], np.cumsum(outcomes)))
     nexts = np.concatenate([rng.choice(S, n, replace=False) for n in outcomes])
