@@ -19,7 +19,7 @@ from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
 from livarot.core.plan import check_policy, check_shape
 from livarot.core.problem import MNLMDP, Problem, require_model
-from livarot.core.ragged import FloatArray, Int32Array
+from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.core.views import Bundle, opened, part
 from livarot.errors import bad, require_finite
 
@@ -33,6 +33,17 @@ class Solution(NamedTuple):
     q: FloatArray  # (H, S, A)
     policy: Int32Array  # (H, S)
     variance: FloatArray  # (H, S) of V*_{h+1} under the policy's action
+
+
+class Stages(NamedTuple):
+    """What every backward induction with known probabilities reads."""
+
+    row_start: IntArray
+    next_state: Int32Array
+    stage_table: Int32Array
+    reward: FloatArray  # (H, S, A)
+    prob: FloatArray
+    base: IntArray  # (H,)
 
 
 def solve(mdp: MNLMDP) -> Solution:
@@ -52,14 +63,14 @@ def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
     found = Solution(
         np.zeros((shape[0] + 1, shape[1])), np.empty(shape), np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
     )
-    _solve(Bundle(_Solving(*_stages(problem, kernel), *found, np.zeros(shape[2]))))
+    _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(shape[2]))))
     return found
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
     """:func:`evaluate` for probabilities that are already there and a policy that was checked."""
     value = np.zeros((problem.horizon + 1, problem.n_states))
-    task = Bundle(_Evaluating(*_stages(problem, kernel), np.ascontiguousarray(policy), value))
+    task = Bundle(_Evaluating(stages_of(problem, kernel), np.ascontiguousarray(policy), value))
     if policy.ndim == 2:
         _evaluate(task)
     else:
@@ -67,10 +78,9 @@ def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> F
     return value
 
 
-def _stages(problem: Problem, kernel: Kernel) -> tuple[Any, ...]:
-    """What every backward induction with known probabilities reads."""
+def stages_of(problem: Problem, kernel: Kernel) -> Stages:
     rows = problem.rows
-    return rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel
+    return Stages(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
 
 
 def checked_solution(problem: Problem, solution: Any) -> Solution:
@@ -94,12 +104,7 @@ def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
 class _Solving(NamedTuple):
     """The arrays of :func:`solve_kernel`."""
 
-    row_start: Any
-    next_state: Any
-    stage_table: Any
-    reward: Any
-    prob: Any
-    base: Any
+    stages: Any
     value: Any
     q: Any
     policy: Any
@@ -110,12 +115,7 @@ class _Solving(NamedTuple):
 class _Evaluating(NamedTuple):
     """The arrays of :func:`evaluate_kernel`."""
 
-    row_start: Any
-    next_state: Any
-    stage_table: Any
-    reward: Any
-    prob: Any
-    base: Any
+    stages: Any
     policy: Any
     value: Any
 
@@ -126,13 +126,13 @@ def _solve(task):
     horizon, n_states, n_actions = t.q.shape
     n_pairs = n_states * n_actions
     for h in range(horizon - 1, -1, -1):
-        starts = part(t.row_start, t.stage_table[h] * n_pairs, n_pairs + 1)
-        weights, follow = part(t.prob, t.base[h] + starts[0], starts[n_pairs] - starts[0]), t.value[h + 1]
-        nexts = part(t.next_state, starts[0], starts[n_pairs] - starts[0])
+        starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+        weights, follow = part(t.stages.prob, t.stages.base[h] + starts[0], starts[n_pairs] - starts[0]), t.value[h + 1]
+        nexts = part(t.stages.next_state, starts[0], starts[n_pairs] - starts[0])
         for s in range(n_states):
             q = t.q[h, s]
             for a in range(n_actions):
-                total = t.reward[h, s, a]
+                total = t.stages.reward[h, s, a]
                 if h + 1 < horizon:  # nothing follows the last stage
                     pair = s * n_actions + a
                     mean, spread = moments(
@@ -209,9 +209,9 @@ def _evaluate_mixed(task):
 @inner
 def _expected(t, h, s, a):
     """r + E[V] of one pair."""
-    _, n_states, n_actions = t.reward.shape
-    pair = (t.stage_table[h] * n_states + s) * n_actions + a
-    total = t.reward[h, s, a]
-    for row in range(t.row_start[pair], t.row_start[pair + 1]):
-        total += t.prob[t.base[h] + row] * t.value[h + 1, t.next_state[row]]
+    _, n_states, n_actions = t.stages.reward.shape
+    pair = (t.stages.stage_table[h] * n_states + s) * n_actions + a
+    total = t.stages.reward[h, s, a]
+    for row in range(t.stages.row_start[pair], t.stages.row_start[pair + 1]):
+        total += t.stages.prob[t.stages.base[h] + row] * t.value[h + 1, t.stages.next_state[row]]
     return total
