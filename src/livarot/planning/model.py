@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,23 @@ def plan_model(problem: Problem) -> Bundle:
         )
         found = problem.cache["plan model"] = Bundle(fields)
     return found
+
+
+@inner
+def known_law(graph, pair, follow):
+    """E[V] of a pair whose law is known: one outcome, or probabilities from the offsets alone."""
+    row, end = graph.row_start[pair], graph.row_start[pair + 1]
+    if end - row == 1:
+        return follow[graph.next_state[row]]
+    top = graph.offset[row]
+    for i in range(row + 1, end):
+        top = max(top, graph.offset[i])
+    total, mean = 0.0, 0.0
+    for i in range(row, end):
+        weight = math.exp(graph.offset[i] - top)
+        total += weight
+        mean += weight * follow[graph.next_state[i]]
+    return mean / total
 
 
 @inner
