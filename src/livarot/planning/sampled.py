@@ -28,12 +28,13 @@ from livarot.core.arguments import checked
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.law import coordinate, pair_law
+from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
 from livarot.core.views import Bundle, matrix, opened, part, view
 from livarot.errors import bad, require_non_negative
-from livarot.planning.model import greedy, known_law, mean_at_start, plan_model
+from livarot.planning.steps import greedy, known_law, mean_at_start
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.laws import Laws
+from livarot.core.model import own
 from livarot.core.plan import Plan, check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.views import Bundle, opened, part, view
-from livarot.planning.model import greedy, mean_at_start
+from livarot.planning.steps import greedy, mean_at_start
 
 
 class BonusCode(NamedTuple):
@@ -224,16 +225,10 @@ _induct_bonus = _inducting(_with_bonus)
 
 @jit
 def _bonus(model, code, counts, visits, known, q, policy, value, start_value):
-    m, seen, lowered = opened(model), view(visits), view(known)
+    m = opened(model)
     for r in range(len(counts)):
-        data = _Bonus(code, view(counts)[r], _own(seen, r), _own(lowered, r))
+        data = _Bonus(code, view(counts)[r], own(visits, r), own(known, r))
         start_value[r] = _induct_bonus(m, data, view(q), view(policy)[r], view(value)[r])
-
-
-@inner
-def _own(array, r):
-    """What belongs to a replica of an array with one entry for each, or with a single one for all."""
-    return array[min(r, len(array) - 1)]
 
 
 class _Width(NamedTuple):

@@ -1,53 +1,15 @@
-"""What planners read of a problem, and the steps that several of them take."""
+"""Steps that several planners take."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from livarot.core.inner import inner
-from livarot.core.problem import Problem
-from livarot.core.views import Bundle
 
 TIE = 1e-9
-
-
-class Model(NamedTuple):
-    """What a plan reads of a problem."""
-
-    graph: Any  # the rows
-    stage_table: Any  # (H,)
-    stage_parameter: Any  # (H,)
-    node_start: Any  # (H + 1,)
-    node_state: Any
-    start: Any  # (S,)
-    reward: Any  # (H, S, A)
-    most_out: int  # largest numbers of outcomes, columns and coordinates of a block
-    most_cols: int
-    most_size: int
-
-
-def plan_model(problem: Problem) -> Bundle:
-    """Made once and kept with the problem."""
-    found = problem.cache.get("plan model")
-    if not isinstance(found, Bundle):
-        rows = problem.rows
-        fields = Model(
-            rows.graph,
-            problem.stage_table,
-            problem.stage_parameter,
-            *problem.nodes,
-            problem.start,
-            problem.reward,
-            problem.max_reachable,
-            max(int(rows.col_count.max()), 1),
-            max(int(np.diff(rows.block_start).max()), 1),
-        )
-        found = problem.cache["plan model"] = Bundle(fields)
-    return found
 
 
 @inner
