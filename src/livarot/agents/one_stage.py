@@ -15,19 +15,24 @@ All three are at most max_i v_i.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.mnl import choice_probabilities, exp, local_parameter
+from livarot.core.lanes import exp
+from livarot.core.law import expectation, pair_columns, pair_law
+from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
+from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad
 from livarot.planning.bounds import box_bound, box_weights, rounding
 from livarot.planning.lanes import FT, LOW, OUT, PEAK, PROBLEM, SLIP, WIDTH, Z0
+from livarot.planning.steps import greedy
 
 GRADIENT_BOUND, UTILITY_BOX, RAISED_UTILITY = 0, 1, 2
-TIE = 1e-9
 
 
 def informative_stage(problem: Problem, agent: str) -> int:
@@ -59,21 +64,10 @@ def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: in
     replicas = len(estimate.theta)
     value = np.zeros((replicas, problem.horizon + 1, problem.n_states))
     policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
-    _plan(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        *problem.nodes,
-        problem.reward,
-        problem.max_reachable,
-        estimate.theta,
-        estimate.whiten,
-        float(radius),
-        rule,
-        float(constant),
-        value,
-        policy,
-    )
+    n, n_actions = problem.max_reachable, problem.n_actions
+    memory = np.empty((n + 1) * (problem.dim + 2) + n_actions), np.empty((n, OUT)), np.empty(PROBLEM)
+    theta, whiten = np.ascontiguousarray(estimate.theta), np.ascontiguousarray(estimate.whiten)
+    _plan(plan_model(problem), (float(radius), float(constant)), rule, theta, whiten, *memory, policy, value)
     start_value = value[:, 0] @ problem.start
     return Plan(
         policy,
@@ -87,75 +81,88 @@ def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: in
     )
 
 
+class _Room(NamedTuple):
+    """Memory of one pair."""
+
+    local: Any
+    p: Any  # (U,)
+    v: Any  # (U,) what the outcomes are worth
+    y: Any  # (U, n) whitened features
+    q: Any  # (A,)
+
+
+@inner
+def _room(numbers, n, size, n_actions):
+    return _Room(
+        part(numbers, 0, size),
+        part(numbers, size, n),
+        part(numbers, size + n, n),
+        matrix(numbers, size + 2 * n, n, size),
+        part(numbers, size + 2 * n + n * size, n_actions),
+    )
+
+
 @jit
-def _plan(
-    graph, stage_table, stage_parameter, node_start, node_state, reward, most_out,
-    theta, whiten, radius, rule, constant, value, policy,
-):  # fmt: skip
-    replicas, horizon, n_states = policy.shape
-    n_actions = reward.shape[2]
-    widest = 1
-    for b in range(len(graph.block_start) - 1):
-        widest = max(widest, graph.block_start[b + 1] - graph.block_start[b])
-    local, p, v = np.empty(widest), np.empty(most_out), np.empty(most_out)
-    y = np.empty((most_out, widest))
-    wo, wl = np.empty((most_out, OUT)), np.empty(PROBLEM)
-    q = np.empty(n_actions)
-    for r in range(replicas):
+def _plan(model, how, rule, theta, whiten, numbers, wo, wl, policy, value):
+    m = opened(model)
+    room = _room(view(numbers), m.most_out, m.most_size, m.reward.shape[2])
+    horizon, n_states, n_actions = m.reward.shape
+    for r in range(len(policy)):
+        own, values = view(policy)[r], view(value)[r]
         for h in range(horizon - 1, -1, -1):
-            k = stage_parameter[h]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                best = -math.inf
+            k = m.stage_parameter[h]
+            for node in range(m.node_start[h], m.node_start[h + 1]):
+                s = m.node_state[node]
                 for a in range(n_actions):
-                    pair = (stage_table[h] * n_states + s) * n_actions + a
-                    row, n = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair]
-                    block, m = graph.pair_block[pair], graph.col_count[pair]
-                    for i in range(n):
-                        v[i] = value[r, h + 1, graph.next_state[row + i]]
-                    if block < 0:
-                        choice_probabilities(graph.offset, row, n, graph.feat, graph.feat_start[pair], 0, local, p)
-                        expected = 0.0
-                        for i in range(n):
-                            expected += p[i] * v[i]
-                    else:
-                        at, col, base = graph.feat_start[pair], graph.col_start[pair], graph.block_start[block]
-                        local_parameter(theta[r, k], 0, graph.block_coords, base, graph.cols, col, m, local)
-                        choice_probabilities(graph.offset, row, n, graph.feat, at, m, local, p)
-                        size = graph.block_start[block + 1] - base
-                        whiten_rows(
-                            whiten[r, k], graph.gram_start[block], size, graph.feat, at, graph.cols, col, n, m, y
-                        )
-                        if rule == GRADIENT_BOUND:
-                            expected = gradient_bound(p, v, y, n, size, radius, constant)
-                        else:
-                            for i in range(n):
-                                wo[i, Z0] = graph.offset[row + i]
-                                for j in range(m):
-                                    wo[i, Z0] += graph.feat[at + i * m + j] * local[j]
-                            expected = utility_bound(v, y, n, size, m, radius, rule == UTILITY_BOX, wo, wl)
-                    q[a] = reward[h, s, a] + expected
-                    best = max(best, q[a])
-                tie = best - TIE * (1.0 + abs(best))
-                for a in range(n_actions):
-                    if q[a] >= tie:
-                        policy[r, h, s] = a
-                        break
-                value[r, h, s] = best
+                    pair = (m.stage_table[h] * n_states + s) * n_actions + a
+                    hope = _hope(
+                        m.graph, pair, view(theta)[r, k], view(whiten)[r, k], values[h + 1], how, rule, room, wo, wl
+                    )
+                    room.q[a] = m.reward[h, s, a] + hope
+                values[h, s], own[h, s] = greedy(room.q)
 
 
-@jit
-def whiten_rows(whiten, first, size, feat, at, cols, col, n, m, y):
-    """y_i = W phi_i, i < n, in the coordinates of the pair's block."""
+@inner
+def _hope(graph, pair, theta, whiten, follow, how, rule, room, wo, wl):
+    """The upper bound of E[V] of a pair; E[V] itself where the law is known."""
+    row, n = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair]
+    p, v, block, m = part(room.p, 0, n), part(room.v, 0, n), graph.pair_block[pair], pair_columns(graph, pair)
     for i in range(n):
-        for row in range(size):
-            part = 0.0
+        v[i] = follow[graph.next_state[row + i]]
+    pair_law(graph, pair, theta, room.local, p)
+    if block < 0:
+        return expectation(p, v)
+    size, phi = (
+        graph.block_start[block + 1] - graph.block_start[block],
+        matrix(graph.feat, graph.feat_start[pair], n, m),
+    )
+    whiten_rows(
+        matrix(whiten, graph.gram_start[block], size, size), part(graph.cols, graph.col_start[pair], m), phi, room.y
+    )
+    radius, constant = how
+    if rule == GRADIENT_BOUND:
+        return gradient_bound(p, v, room.y, n, size, radius, constant)
+    for i in range(n):
+        z = graph.offset[row + i]
+        for j in range(m):
+            z += phi[i, j] * room.local[j]
+        wo[i, Z0] = z
+    return utility_bound(v, room.y, n, size, m, radius, rule == UTILITY_BOX, wo, wl)
+
+
+@inner
+def whiten_rows(whiten, cols, phi, y):
+    """y_i = W phi_i in the coordinates of the pair's block."""
+    n, m = phi.shape
+    for i in range(n):
+        for row in range(len(whiten)):
+            total = 0.0
             for j in range(m):
-                part += whiten[first + row * size + cols[col + j]] * feat[at + i * m + j]
-            y[i, row] = part
+                total += whiten[row, cols[j]] * phi[i, j]
+            y[i, row] = total
 
 
-@jit
+@inner
 def gradient_bound(p, v, y, n, size, radius, constant):
     """p.v + beta |sum p_i (v_i - vbar) y_i| + c |v|_2 beta^2 lambda_max(Y Y'), at most max v."""
     mean, top, length = 0.0, -math.inf, 0.0
@@ -173,7 +180,7 @@ def gradient_bound(p, v, y, n, size, radius, constant):
     return min(mean + radius * math.sqrt(slope) + second, top)
 
 
-@jit
+@inner
 def largest_eigenvalue(y, n, size):
     """lambda_max(Y Y') of the first n rows."""
     square = np.empty((n, n))
@@ -187,7 +194,7 @@ def largest_eigenvalue(y, n, size):
     return max(np.linalg.eigvalsh(square)[n - 1], 0.0)
 
 
-@jit
+@inner
 def utility_bound(v, y, n, size, m, radius, box, wo, wl):
     """softmax(z) . v with every logit z in wo[Z0] raised by beta |y_i|, or its maximum over the box of these
     half-widths, rounded up (:func:`livarot.planning.bounds.box_bound`)."""

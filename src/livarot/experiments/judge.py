@@ -15,16 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
-from livarot.core.model import own, plan_model
 from livarot.core.plan import Episodes, Plan
 from livarot.core.problem import MNLMDP
 from livarot.core.ragged import FloatArray
-from livarot.core.views import opened, view
 from livarot.planning.backward import solve_kernel
-from livarot.planning.steps import mean_at_start
 
 LAST_BIT = 1 << 31  # of a word of ``RunResult.stage_bits``
 
@@ -50,18 +46,17 @@ class Judge:
         self, plan: Plan, episodes: Episodes, regret: FloatArray, realised: FloatArray, variance: FloatArray
     ) -> None:
         """Fill one episode's numbers, one per replica; a plan handed over again is not evaluated again."""
-        problem, horizon = self.problem, self.problem.horizon
+        problem, rows = self.problem, self.problem.rows
         if plan.policy is not self._judged:
             out = np.empty(max(len(plan.policy), len(self.prob)))
-            model = plan_model(self.problem), self.prob, self.base
+            model = (rows.row_start, rows.next_state, problem.stage_table, *problem.nodes, problem.reward)
             if plan.policy.ndim == 4:
-                mixed = np.ascontiguousarray(plan.policy).reshape(*plan.policy.shape[:2], -1)
-                start_value_mixed(*model, mixed, np.zeros((horizon + 1, self.problem.n_states)), out)
+                start_value_mixed(*model, problem.start, self.prob, self.base, plan.policy, out)
             else:
                 last = self._judged if self._judged.shape == plan.policy.shape else plan.policy[:0]
                 if len(last) == len(out):
                     out[:] = self._policy_value
-                start_value(*model, plan.policy, last, np.zeros((horizon + 1, self.problem.n_states)), out)
+                start_value(*model, problem.start, self.prob, self.base, plan.policy, last, out)
             self._judged, self._policy_value = plan.policy, out
         np.subtract(self.optimum, self._policy_value, out=regret)
         score(problem.reward, self.value, self.variance, episodes.states, episodes.actions, realised, variance)
@@ -78,58 +73,67 @@ class Judge:
 
 
 @jit
-def start_value(model, prob, base, policy, last, value, out):
+def start_value(
+    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, last, out
+):
     """start . V^pi_1 over the reachable states; a replica that plays what it played in ``last`` keeps its value."""
-    m, values = opened(model), view(value)
-    horizon = len(m.reward)
-    compared = len(last) == len(out) and len(policy) == len(out)
+    horizon, n_states, n_actions = reward.shape
+    value = np.zeros((horizon + 1, n_states))
     for r in range(len(out)):
-        law, played = own(prob, r), own(policy, r)
-        if compared and same_policy(m, played, view(last)[r]):
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
+        if len(last) == len(out) and len(policy) == len(out) and same_policy(node_start, node_state, policy, last, r):
             continue
         for h in range(horizon - 1, -1, -1):
-            for node in range(m.node_start[h], m.node_start[h + 1]):
-                s = m.node_state[node]
-                a = played[h, s]
-                follows = _expected(m, law, base[h], h, s, a, values, 0.0) if h < horizon - 1 else 0.0
-                values[h, s] = m.reward[h, s, a] + follows
-        out[r] = mean_at_start(m.node_start, m.node_state, m.start, values[0])
+            for node in range(node_start[h], node_start[h + 1]):
+                s = node_state[node]
+                a = policy[table, h, s]
+                pair = (stage_table[h] * n_states + s) * n_actions + a
+                total = 0.0
+                if h < horizon - 1:
+                    for row in range(row_start[pair], row_start[pair + 1]):
+                        total += own[base[h] + row] * value[h + 1, next_state[row]]
+                value[h, s] = reward[h, s, a] + total
+        total = 0.0
+        for node in range(node_start[0], node_start[1]):
+            total += start[node_state[node]] * value[0, node_state[node]]
+        out[r] = total
 
 
-@inner
-def _expected(m, prob, base, h, s, a, value, total):
-    """total + E[V_{h+1}]."""
-    _, n_states, n_actions = m.reward.shape
-    pair = (m.stage_table[h] * n_states + s) * n_actions + a
-    for row in range(m.graph.row_start[pair], m.graph.row_start[pair + 1]):
-        total += prob[base + row] * value[h + 1, m.graph.next_state[row]]
-    return total
-
-
-@inner
-def same_policy(m, policy, last):
-    for h in range(len(policy)):
-        for node in range(m.node_start[h], m.node_start[h + 1]):
-            if policy[h, m.node_state[node]] != last[h, m.node_state[node]]:
+@jit
+def same_policy(node_start, node_state, policy, last, r):
+    for h in range(len(node_start) - 1):
+        for node in range(node_start[h], node_start[h + 1]):
+            if policy[r, h, node_state[node]] != last[r, h, node_state[node]]:
                 return False
     return True
 
 
 @jit
-def start_value_mixed(model, prob, base, policy, value, out):
-    """start . V^pi_1 of policies that draw their actions, (R, H, S A)."""
-    m, values = opened(model), view(value)
-    horizon, _, n_actions = m.reward.shape
+def start_value_mixed(
+    row_start, next_state, stage_table, node_start, node_state, reward, start, prob, base, policy, out
+):
+    """start . V^pi_1 of policies that draw their actions."""
+    horizon, n_states, n_actions = reward.shape
+    value = np.zeros((horizon + 1, n_states))
     for r in range(len(out)):
-        law, played = own(prob, r), own(policy, r)
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
         for h in range(horizon - 1, -1, -1):
-            for node in range(m.node_start[h], m.node_start[h + 1]):
-                s, mixed = m.node_state[node], 0.0
+            for node in range(node_start[h], node_start[h + 1]):
+                s = node_state[node]
+                mixed = 0.0
                 for a in range(n_actions):
-                    hope = _expected(m, law, base[h], h, s, a, values, m.reward[h, s, a])
-                    mixed += played[h, s * n_actions + a] * hope
-                values[h, s] = mixed
-        out[r] = mean_at_start(m.node_start, m.node_state, m.start, values[0])
+                    pair = (stage_table[h] * n_states + s) * n_actions + a
+                    total = reward[h, s, a]
+                    for row in range(row_start[pair], row_start[pair + 1]):
+                        total += own[base[h] + row] * value[h + 1, next_state[row]]
+                    mixed += policy[table, h, s, a] * total
+                value[h, s] = mixed
+        total = 0.0
+        for node in range(node_start[0], node_start[1]):
+            total += start[node_state[node]] * value[0, node_state[node]]
+        out[r] = total
 
 
 @jit

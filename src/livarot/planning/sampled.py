@@ -32,7 +32,7 @@ from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
-from livarot.core.views import Bundle, matrix, opened, part, view
+from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_non_negative
 from livarot.planning.steps import greedy, known_law, mean_at_start
 
@@ -85,8 +85,10 @@ def sampled_plan(problem: Problem, estimate: Estimate, radius: float, rule: Samp
     second = rule.constant * horizon * radius**2 if isinstance(rule, OutcomeSampling) else 0.0
     how = float(horizon * radius), isinstance(rule, OutcomeSampling), float(second)
     theta, whiten = np.ascontiguousarray(estimate.theta), np.ascontiguousarray(estimate.whiten)
-    room = Bundle(_room(problem, normals.shape[2]))
-    _backward(plan_model(problem), room, how, theta, whiten, xi, policy, value, start_value)
+    n, rows, samples = problem.max_reachable, problem.rows, normals.shape[2]
+    numbers = np.empty(problem.n_actions + problem.dim + n + samples + n * samples + rows.n_rows + rows.n_pairs)
+    memory = numbers, np.full((2, rows.n_pairs), -1)
+    _backward(plan_model(problem), how, theta, whiten, xi, *memory, policy, value, start_value)
     radii = np.full(replicas, float(radius))
     return Plan(policy, value, start_value, None, None, estimate.theta, estimate.gram, radii)
 
@@ -122,16 +124,28 @@ class _Room(NamedTuple):
     known: Any  # (pairs,) for which (replica, parameter) these three were filled
 
 
-def _room(problem: Problem, samples: int) -> _Room:
-    rows, n_out = problem.rows, problem.max_reachable
-    numbers = (problem.n_actions, problem.dim, n_out, samples, (n_out, samples), rows.n_rows, rows.n_pairs)
-    hat, known = np.full((2, rows.n_pairs), -1)
-    return _Room(*(np.empty(size) for size in numbers), hat, known)
+@inner
+def _room(model, dim, samples, numbers, whole):
+    n_actions, n = model.reward.shape[2], model.most_out
+    first = n_actions + dim + n
+    last = first + samples + n * samples + len(model.graph.next_state)
+    return _Room(
+        part(numbers, 0, n_actions),
+        part(numbers, n_actions, dim),
+        part(numbers, n_actions + dim, n),
+        part(numbers, first, samples),
+        matrix(numbers, first + samples, n, samples),
+        part(numbers, first + samples + n * samples, len(model.graph.next_state)),
+        part(numbers, last, len(model.graph.pair_block)),
+        whole[0],
+        whole[1],
+    )
 
 
 @jit
-def _backward(model, memory, how, theta, whiten, xi, policy, value, start_value):
-    m, room = opened(model), opened(memory)
+def _backward(model, how, theta, whiten, xi, numbers, whole, policy, value, start_value):
+    m = opened(model)
+    room = _room(m, theta.shape[2], xi.shape[2] // theta.shape[2], view(numbers), view(whole))
     replicas, horizon, n_actions = policy.shape[0], policy.shape[1], len(room.q)
     for r in range(replicas):
         own, values = view(policy)[r], view(value)[r]

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import transition_kernel
-from livarot.core.model import own, plan_model
 from livarot.core.plan import Episodes, Played, check_policy
 from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.core.sizes import require_memory
-from livarot.core.views import opened, part
 from livarot.errors import bad, require_positive_int
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 
@@ -51,29 +48,18 @@ def play(
         np.empty((replicas, horizon), dtype=np.int32),
         np.empty((replicas, horizon), dtype=np.int32),
     )
-    model = plan_model(problem), np.ascontiguousarray(prob), base
+    rows = problem.rows
+    model = (rows.row_start, rows.next_state, problem.stage_table, problem.n_actions, problem.start, prob, base)
     if policy.ndim == 3:
         rollout(*model, policy, uniforms, *episodes)
     else:
-        mixed = np.ascontiguousarray(policy).reshape(len(policy), horizon, -1)
-        rollout_mixed(*model, mixed, uniforms, action_uniforms, *episodes)
+        rollout_mixed(*model, policy, uniforms, action_uniforms, *episodes)
     return episodes
 
 
 @jit
 def draw_start(start, u):
     """The first state by inverse distribution function; the last possible state takes the rest."""
-    return start_of(start, u)
-
-
-@jit
-def draw_row(prob, row, end, u):
-    """The row of the next state, from row to end (included)."""
-    return row_of(prob, row, end, u)
-
-
-@inner
-def start_of(start, u):
     total = 0.0
     last = 0
     for s in range(len(start)):
@@ -85,8 +71,9 @@ def start_of(start, u):
     return last
 
 
-@inner
-def row_of(prob, row, end, u):
+@jit
+def draw_row(prob, row, end, u):
+    """The row of the next state, from row to end (included)."""
     total = prob[row]
     while total <= u and row < end:
         row += 1
@@ -94,40 +81,47 @@ def row_of(prob, row, end, u):
     return row
 
 
-@inner
-def draw_next(m, prob, base, h, s, a, u):
-    """Which outcome of a pair follows, and its state."""
-    pair = (m.stage_table[h] * m.reward.shape[1] + s) * m.reward.shape[2] + a
-    first, last = base + m.graph.row_start[pair], base + m.graph.row_start[pair + 1] - 1
-    row = row_of(prob, first, last, u)
-    return row - first, m.graph.next_state[row - base]
-
-
 @jit
-def rollout(model, prob, base, policy, uniforms, states, actions, choices):
+def rollout(
+    row_start, next_state, stage_table, n_actions, start, prob, base, policy, uniforms, states, actions, choices
+):
     """One episode per replica of a deterministic policy."""
-    m = opened(model)
     replicas, horizon = actions.shape
+    n_states = len(start)
     for r in range(replicas):
-        law, played = own(prob, r), own(policy, r)
-        s = start_of(m.start, uniforms[r, 0])
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
+        s = draw_start(start, uniforms[r, 0])
         for h in range(horizon):
-            states[r, h], actions[r, h] = s, played[h, s]
-            choices[r, h], s = draw_next(m, law, base[h], h, s, played[h, s], uniforms[r, h + 1])
+            a = policy[table, h, s]
+            pair = (stage_table[h] * n_states + s) * n_actions + a
+            first = base[h] + row_start[pair]
+            row = draw_row(own, first, base[h] + row_start[pair + 1] - 1, uniforms[r, h + 1])
+            states[r, h] = s
+            actions[r, h] = a
+            choices[r, h] = row - first
+            s = next_state[row - base[h]]
         states[r, horizon] = s
 
 
 @jit
-def rollout_mixed(model, prob, base, policy, uniforms, luck, states, actions, choices):
+def rollout_mixed(
+    row_start, next_state, stage_table, n_actions, start, prob, base, policy, uniforms, luck, states, actions, choices
+):
     """One episode per replica of a policy that draws its actions."""
-    m = opened(model)
     replicas, horizon = actions.shape
-    n_actions = m.reward.shape[2]
+    n_states = len(start)
     for r in range(replicas):
-        law, played = own(prob, r), own(policy, r)
-        s = start_of(m.start, uniforms[r, 0])
+        own = prob[r if len(prob) > 1 else 0]
+        table = r if len(policy) > 1 else 0
+        s = draw_start(start, uniforms[r, 0])
         for h in range(horizon):
-            a = row_of(part(played[h], s * n_actions, n_actions), 0, n_actions - 1, luck[r, h])
-            states[r, h], actions[r, h] = s, a
-            choices[r, h], s = draw_next(m, law, base[h], h, s, a, uniforms[r, h + 1])
+            a = draw_row(policy[table, h, s], 0, n_actions - 1, luck[r, h])
+            pair = (stage_table[h] * n_states + s) * n_actions + a
+            first = base[h] + row_start[pair]
+            row = draw_row(own, first, base[h] + row_start[pair + 1] - 1, uniforms[r, h + 1])
+            states[r, h] = s
+            actions[r, h] = a
+            choices[r, h] = row - first
+            s = next_state[row - base[h]]
         states[r, horizon] = s
