@@ -461,13 +461,43 @@ def test_leaving_the_penalty_out_is_not_monotone():
 
 
 WITHOUT_COMPILER = """
-import json, livarot
-from livarot.planning.robust import solve_robust
+import json, livarot, numpy as np
+from livarot.core.kernel import transition_kernel
+from livarot.core.laws import laws_of
+from livarot.estimation.omd import initial_estimate
+from livarot.planning.robust import evaluate_robust, solve_robust
+from livarot.planning.sampled import LargestNormSampling, OutcomeSampling, sampled_plan
 from livarot.planning.softmin import worst_case
+from livarot.planning import tabular
 models = livarot.envs.hard_chain(3), livarot.envs.river_swim(4, 3)
 found = [solve_robust(mdp, radius=r).value.tolist() for mdp in models for r in (0.0, 1e-8, 0.1, 50.0)]
 found += [solve_robust(mdp, penalty=2.0).value.tolist() for mdp in models]
+found += [solve_robust(mdp, radius=0.1).kernel.prob.tolist() for mdp in models]
 found += [worst_case(v, [0.5, 0.3, 0.2], radius=0.2).value for v in ([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])]
+rng = np.random.default_rng(0)
+for mdp in models:
+    problem, best = mdp.problem, livarot.solve(mdp)
+    even = np.full(problem.reward.shape, 1.0 / problem.n_actions)
+    found += [array.tolist() for array in (transition_kernel(mdp).prob, *best)]
+    found += [livarot.evaluate(mdp, policy).tolist() for policy in (best.policy, even)]
+    found += [evaluate_robust(mdp, policy, radius=0.1).tolist() for policy in (best.policy, even)]
+    estimate, normals = initial_estimate(problem, 2, 1.0), rng.normal(size=(2, problem.horizon, 3, problem.dim))
+    for rule in (LargestNormSampling(), OutcomeSampling()):
+        found.append(sampled_plan(problem, estimate, 0.3, rule, normals).value.tolist())
+    for known in (True, False):
+        laws = laws_of(problem, known)
+        counts, shape = rng.integers(0, 4, (2, len(laws.next_state))), (2, *problem.reward.shape)
+        code, q = tabular.BonusCode(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), np.full(shape, 9.0)
+        found.append(tabular.bonus_values(problem, laws, counts, code, rng.integers(0, 3, shape[:3]), q).value.tolist())
+        found.append(q.tolist())
+        found.append(tabular.noisy_values(problem, laws, counts, rng.normal(size=shape), 0.5, 0.1).value.tolist())
+        found.append(tabular.sampled_values(problem, laws, rng.random(counts.shape)).value.tolist())
+        values = tabular.empty_values(problem, 2)
+        tabular.optimistic_values(problem, laws, counts, np.full(2, 0.7), np.ones(2, dtype=bool), values)
+        found.append(values.value.tolist())
+bandit = livarot.envs.mnl_bandit()
+for agent in (livarot.agents.OFULMLogB(), livarot.agents.OFUMNLPP()):
+    found.append(agent.plan(bandit.problem, agent.init(bandit.problem, 2), None).value.tolist())
 print(json.dumps(found))
 """
 

@@ -27,7 +27,7 @@ import numpy as np
 from livarot.core.arguments import checked
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.law import coordinate, pair_law
+from livarot.core.law import coordinate, pair_columns, pair_law
 from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
@@ -183,7 +183,7 @@ def _remember(graph, pair, theta, whiten, room):
 @inner
 def _norms_squared(graph, pair, whiten, out):
     """|phi_i|^2_{gram^-1} of the outcomes of a pair; ``whiten`` is packed."""
-    block, m = graph.pair_block[pair], np.int64(graph.col_count[pair])
+    block, m = graph.pair_block[pair], pair_columns(graph, pair)
     size, n = graph.block_start[block + 1] - graph.block_start[block], graph.row_start[pair + 1] - graph.row_start[pair]
     w, cols = matrix(whiten, graph.gram_start[block], size, size), part(graph.cols, graph.col_start[pair], m)
     phi = matrix(graph.feat, graph.feat_start[pair], n, m)
@@ -228,7 +228,7 @@ def _hope(graph, pair, gain, follow, xi, how, room):
 @inner
 def _projections(graph, pair, i, xi, dots):
     """dots[m] = phi_i . xi^(m)."""
-    m = np.int64(graph.col_count[pair])
+    m = pair_columns(graph, pair)
     at = graph.feat_start[pair] + i * m
     for sample in range(len(dots)):
         dots[sample] = 0.0
