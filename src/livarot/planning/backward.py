@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
+from livarot.core.lanes import maximum
 from livarot.core.plan import check_policy, check_shape
 from livarot.core.problem import MNLMDP, Problem, require_model
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
@@ -165,7 +166,7 @@ def moments(weights, nexts, follow, row, end):
         first += weights[row] * off
         second += weights[row] * off * off
     first += other_first
-    return pivot + first, max(second + other_second - first * first, 0.0)
+    return pivot + first, maximum(second + other_second - first * first, 0.0)
 
 
 @inner
@@ -173,7 +174,7 @@ def greedy_widest(q, spread):
     """max_a Q, the first of the actions within the tie tolerance of it that have the largest spread, and its spread."""
     best, action = q[0], 0
     for a in range(1, len(q)):
-        action, best = a if q[a] > best else action, max(best, q[a])
+        action, best = a if q[a] > best else action, maximum(best, q[a])
     tie, near = best - TIE * (1.0 + abs(best)), 0
     for a in range(len(q)):
         near += q[a] >= tie

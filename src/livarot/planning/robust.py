@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel
-from livarot.core.lanes import W, lane, lanes, number_in, with_number
+from livarot.core.lanes import W, lane, lanes, maximum, number_in, with_number
 from livarot.core.plan import check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
@@ -194,7 +194,7 @@ def _backing_up(answer: Any) -> Any:
                 future[begin + k] = number_in(found.value, k)
                 dual[begin + k] = number_in(found.dual, k)
                 t.spread[begin + k] = number_in(found.variance, k)
-                gap = max(gap, number_in(found.gap, k))
+                gap = maximum(gap, number_in(found.gap, k))
         return gap
 
     return back_up
@@ -240,7 +240,7 @@ def _choose(t, h, policy, variance):
 def _solve_ball(task, policy, variance):
     t, gap = opened(task), 0.0
     for h in range(len(t.future) - 1, -1, -1):
-        gap = max(gap, _back_up_ball(t, h, h))
+        gap = maximum(gap, _back_up_ball(t, h, h))
         _choose(t, h, view(policy), view(variance))
     return gap
 
