@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel
-from livarot.core.lanes import W, lane, lanes, maximum, number_in, with_number
+from livarot.core.lanes import W, lanes, maximum, number_in
 from livarot.core.plan import check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
@@ -110,7 +110,7 @@ def solve_robust(
     policy, variance = np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
     n_pairs = shape[1] * shape[2]
     how = levels, int(ball or not count_penalty), np.arange(n_pairs)
-    memory = np.empty(n_pairs), np.empty((2 * problem.max_reachable, W))
+    memory = np.empty(n_pairs), np.empty((2 * problem.max_reachable + 1, W))
     task = _Backward(stages_of(problem, kernel), *how, value, q, dual, *memory)
     gap = (_solve_ball if ball else _solve_penalty)(Bundle(task), policy, variance)
     return RobustSolution(value, q, policy, variance, dual, float(gap), model)
@@ -134,7 +134,7 @@ def evaluate_robust(
     mixed = table if table.ndim == 3 else np.zeros((0, 0, 0))
     which = np.arange(problem.n_states * (problem.n_actions if table.ndim == 3 else 1))
     value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, 1, len(which)))
-    memory = np.empty_like(future), np.empty(len(which)), np.empty((2 * problem.max_reachable, W))
+    memory = np.empty_like(future), np.empty(len(which)), np.empty((2 * problem.max_reachable + 1, W))
     how = levels, int(ball or not count_penalty), which
     task = _Backward(stages_of(problem, kernel), *how, value, future, *memory)
     sure = table if table.ndim == 2 else np.zeros((0, 0), dtype=np.int32)
@@ -176,7 +176,7 @@ class _Backward(NamedTuple):
     future: Any  # (H or 1, .., ..) what the adversary leaves of the next value, for each of them; then Q
     dual: Any
     spread: Any
-    memory: Any  # (2 U, W)
+    memory: Any  # (2 U + 1, W)
 
 
 def _backing_up(answer: Any) -> Any:
@@ -185,7 +185,7 @@ def _backing_up(answer: Any) -> Any:
     @inner
     def back_up(t, h, at):
         """Worst cases of V_{h+1}, W pairs at a time, in entry ``at`` of future and dual; the largest duality gap."""
-        future, dual, level = flat(t.future[at]), flat(t.dual[at]), t.levels[min(h, len(t.levels) - 1)]
+        future, dual, level = flat(t.future[at]), flat(t.dual[at]), t.levels[h if len(t.levels) > 1 else 0]
         gap = 0.0
         for begin in range(0, len(t.which), W):
             x, p, levels = _gathered(t, h, begin, level)
@@ -207,22 +207,22 @@ _back_up_ball, _back_up_penalty = _backing_up(ball_answer), _backing_up(penalty_
 def _gathered(t, h, begin, level):
     """Next values and probabilities of W pairs, outcomes that a pair does not have with probability 0; their levels."""
     _, n_states, n_actions = t.stages.reward.shape
-    first, longest = t.stages.stage_table[h] * n_states * n_actions, 1
-    numbers, levels, follow = flat(t.memory), lane(0.0), t.value[h + 1]
+    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
+    numbers, follow, longest, last = flat(t.memory), t.value[h + 1], 1, len(t.which) - 1
     for k in range(W):
-        pair = t.which[min(begin + k, len(t.which) - 1)]
-        levels = with_number(levels, k, level[pair])
-        longest = max(longest, t.stages.row_start[first + pair + 1] - t.stages.row_start[first + pair])
+        pair = t.which[begin + k if begin + k < last else last]
+        n = starts[pair + 1] - starts[pair]
+        longest = n if n > longest else longest
+        numbers[k] = level[pair]
     for k in range(W):
-        pair = first + t.which[min(begin + k, len(t.which) - 1)]
-        row, n = t.stages.row_start[pair], t.stages.row_start[pair + 1] - t.stages.row_start[pair]
-        for i in range(n):
-            numbers[i * W + k] = follow[t.stages.next_state[row + i]]
-            numbers[(longest + i) * W + k] = t.stages.prob[t.stages.base[h] + row + i]
-        for i in range(n, longest):
-            numbers[i * W + k] = 0.0
-            numbers[(longest + i) * W + k] = 0.0
-    return part(lanes(t.memory), 0, longest), part(lanes(t.memory), longest, longest), levels
+        pair = t.which[begin + k if begin + k < last else last]
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        for i in range(longest):
+            there = i < n
+            numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
+            numbers[(1 + longest + i) * W + k] = t.stages.prob[t.stages.base[h] + row + i] if there else 0.0
+    space = lanes(t.memory)
+    return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
 
 
 @inner
