@@ -248,7 +248,7 @@ def row_backward(quick: bool) -> Row:
     row.set("quantecon_seconds", best["peer"])
     row.set("over_quantecon", best["ours"] / best["peer"], most=1.0)
     row.set("softmax_seconds", best["softmax"])
-    row.set("solve_over_quantecon", best["whole"] / best["peer"])
+    row.set("solve_over_quantecon", best["whole"] / best["peer"], most=1.0)
     row.remarks.append(
         "both sides start from given probabilities; solve_over_quantecon is livarot.solve, softmax included"
     )

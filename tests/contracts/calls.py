@@ -118,6 +118,8 @@ def _models(mdp, bandit):
         "MNLMDP.load": (livarot.MNLMDP.load, {"path": path}),
         "Problem.next_states": (mdp.problem.next_states, pair),
         "Problem.features": (mdp.problem.features, pair),
+        "Problem.offset": (mdp.problem.offset, pair),
+        "Problem.probabilities": (mdp.problem.probabilities, {"theta": mdp.theta} | pair),
         "Problem.original_theta": (mdp.problem.original_theta, {"theta": mdp.theta}),
         "Problem.same_as": (mdp.problem.same_as, {"other": bandit.problem}),
         "Episodes.from_states": (

@@ -13,26 +13,49 @@ import pytest
 from scipy.sparse import csr_array
 
 import livarot
+from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
+from livarot.core.lanes import W, lanes
 from livarot.errors import LivarotError
+from livarot.planning import softmin
 from livarot.planning.backward import solve_kernel
 from livarot.planning.nominal import nominal_model
 from livarot.planning.robust import evaluate_robust, solve_robust
-from livarot.planning.softmin import exp_and_change, log_of, worst_case
+from livarot.planning.softmin import worst_case
 from tests import reference_robust as ref
 from tests.models import random_model, rows_of, to_mdp
 
 
 # ---------------------------------------------------------------- elementary functions
+@jit
+def exp_and_change(x, grown, change):
+    for i in range(len(x)):
+        lanes(grown)[i], lanes(change)[i] = softmin.exp_and_change(lanes(x)[i])
+
+
+@jit
+def log_of(change, total, out):
+    for i in range(len(change)):
+        lanes(out)[i] = softmin.log_of(lanes(change)[i], lanes(total)[i])
+
+
+def in_lanes(function, n_results, *numbers):
+    arrays = [np.resize(x, (-(-len(x) // W), W)) for x in numbers]
+    results = [np.empty_like(arrays[0]) for _ in range(n_results)]
+    function(*arrays, *results)
+    return [result.reshape(-1)[: len(numbers[0])] for result in results]
+
+
 def test_exp_and_log_in_vectorisable_operations():
-    x = np.concatenate((-np.logspace(-17, math.log10(699), 4000), np.linspace(0, 30, 1000), [0.0]))
-    grown, change = np.array([exp_and_change(v) for v in x]).T
-    np.testing.assert_allclose(grown, np.exp(x), rtol=5e-16)
-    np.testing.assert_allclose(change, np.expm1(x), rtol=5e-16, atol=0)
-    assert exp_and_change(-701.0) == (0.0, -1.0) and exp_and_change(-1e300) == (0.0, -1.0)
+    x = np.concatenate((-np.logspace(-17, math.log10(699), 4000), np.linspace(0, 30, 1000), [0.0, -701.0, -1e300]))
+    grown, change = in_lanes(exp_and_change, 2, x)
+    np.testing.assert_allclose(grown[:-2], np.exp(x[:-2]), rtol=5e-16)
+    np.testing.assert_allclose(change[:-2], np.expm1(x[:-2]), rtol=5e-16, atol=0)
+    assert grown[-2:].tolist() == [0.0, 0.0] and change[-2:].tolist() == [-1.0, -1.0]
     y = np.concatenate((-np.logspace(-17, -1e-9, 3000), np.logspace(-17, 12, 3000)))
-    np.testing.assert_allclose([log_of(v, 1.0 + v) for v in y], np.log1p(y), rtol=5e-16)
-    np.testing.assert_allclose(log_of(1e-290 - 1.0, 1e-290), math.log(1e-290), rtol=1e-15)
+    np.testing.assert_allclose(in_lanes(log_of, 1, y, 1.0 + y)[0], np.log1p(y), rtol=5e-16)
+    tiny = np.array([1e-290])
+    np.testing.assert_allclose(in_lanes(log_of, 1, tiny - 1.0, tiny)[0], math.log(1e-290), rtol=1e-15)
 
 
 # ---------------------------------------------------------------- one choice, against 50 digits
@@ -438,13 +461,43 @@ def test_leaving_the_penalty_out_is_not_monotone():
 
 
 WITHOUT_COMPILER = """
-import json, livarot
-from livarot.planning.robust import solve_robust
+import json, livarot, numpy as np
+from livarot.core.kernel import transition_kernel
+from livarot.core.laws import laws_of
+from livarot.estimation.omd import initial_estimate
+from livarot.planning.robust import evaluate_robust, solve_robust
+from livarot.planning.sampled import LargestNormSampling, OutcomeSampling, sampled_plan
 from livarot.planning.softmin import worst_case
+from livarot.planning import tabular
 models = livarot.envs.hard_chain(3), livarot.envs.river_swim(4, 3)
 found = [solve_robust(mdp, radius=r).value.tolist() for mdp in models for r in (0.0, 1e-8, 0.1, 50.0)]
 found += [solve_robust(mdp, penalty=2.0).value.tolist() for mdp in models]
+found += [solve_robust(mdp, radius=0.1).kernel.prob.tolist() for mdp in models]
 found += [worst_case(v, [0.5, 0.3, 0.2], radius=0.2).value for v in ([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])]
+rng = np.random.default_rng(0)
+for mdp in models:
+    problem, best = mdp.problem, livarot.solve(mdp)
+    even = np.full(problem.reward.shape, 1.0 / problem.n_actions)
+    found += [array.tolist() for array in (transition_kernel(mdp).prob, *best)]
+    found += [livarot.evaluate(mdp, policy).tolist() for policy in (best.policy, even)]
+    found += [evaluate_robust(mdp, policy, radius=0.1).tolist() for policy in (best.policy, even)]
+    estimate, normals = initial_estimate(problem, 2, 1.0), rng.normal(size=(2, problem.horizon, 3, problem.dim))
+    for rule in (LargestNormSampling(), OutcomeSampling()):
+        found.append(sampled_plan(problem, estimate, 0.3, rule, normals).value.tolist())
+    for known in (True, False):
+        laws = laws_of(problem, known)
+        counts, shape = rng.integers(0, 4, (2, len(laws.next_state))), (2, *problem.reward.shape)
+        code, q = tabular.BonusCode(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), np.full(shape, 9.0)
+        found.append(tabular.bonus_values(problem, laws, counts, code, rng.integers(0, 3, shape[:3]), q).value.tolist())
+        found.append(q.tolist())
+        found.append(tabular.noisy_values(problem, laws, counts, rng.normal(size=shape), 0.5, 0.1).value.tolist())
+        found.append(tabular.sampled_values(problem, laws, rng.random(counts.shape)).value.tolist())
+        values = tabular.empty_values(problem, 2)
+        tabular.optimistic_values(problem, laws, counts, np.full(2, 0.7), np.ones(2, dtype=bool), values)
+        found.append(values.value.tolist())
+bandit = livarot.envs.mnl_bandit()
+for agent in (livarot.agents.OFULMLogB(), livarot.agents.OFUMNLPP()):
+    found.append(agent.plan(bandit.problem, agent.init(bandit.problem, 2), None).value.tolist())
 print(json.dumps(found))
 """
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from livarot.core.jit import jit
 from livarot.core.laws import laws_of
 from livarot.estimation.counts import count_episodes, initial_counts
+from livarot.planning import tabular
 from livarot.planning.tabular import (
     BonusCode,
     bonus_values,
     empty_values,
-    l1_maximum,
     noisy_values,
     optimistic_values,
     sampled_values,
@@ -20,6 +21,11 @@ from tests.tabular import MODELS, as_lists, assert_same_plan, dense_counts, epis
 KINDS = pytest.mark.parametrize("mdp", MODELS.values(), ids=MODELS)
 KNOWN = pytest.mark.parametrize("known", [True, False], ids=["known", "any"])
 NONE = np.zeros((2, 0, 0), dtype=np.int64), np.zeros((2, 0, 0, 0))
+
+
+@jit
+def l1_maximum(mass, gains, n, visits, half):
+    return tabular.l1_maximum(mass, gains, n, visits, half)
 
 
 def counted(mdp, known, n=12):

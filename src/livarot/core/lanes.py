@@ -174,6 +174,13 @@ def times_power_of_two(p: Any, t: Any) -> Any:
     return made.view(Lane) if isinstance(p, Lane) else np.float64(made)
 
 
+def exponent_of(x: Any) -> Any:
+    """k with x = m 2^k and m from sqrt(1/2) to sqrt(2), for normal x > 0."""
+    k = np.asarray((np.asarray(x).view(np.int64) - ROOT_HALF_BITS) >> np.int64(52)).astype(np.float64)
+    return k.view(Lane) if isinstance(x, Lane) else np.float64(k)
+
+
+ROOT_HALF_BITS = int(np.float64(np.sqrt(0.5)).view(np.int64))
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer kept in the low bits
 
 
@@ -428,6 +435,15 @@ def _emit_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     shift = ir.Constant(whole, [52] * W) if vector else ir.Constant(whole, 52)
     bits = builder.add(builder.shl(builder.bitcast(t, whole), shift), builder.bitcast(p, whole))
     return builder.bitcast(bits, p.type)
+
+
+@_function(exponent_of, _one)
+def _emit_exponent(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    x = _common(context, builder, sig, args)[0]
+    vector = isinstance(x.type, ir.VectorType)
+    whole = _INTEGERS if vector else _INT64
+    half, shift = (ir.Constant(whole, [n] * W if vector else n) for n in (ROOT_HALF_BITS, 52))
+    return builder.sitofp(builder.ashr(builder.sub(builder.bitcast(x, whole), half), shift), x.type)
 
 
 def _on_mask(result: Any) -> Callable[..., Any]:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from livarot.core.inner import inner
 from livarot.core.lanes import exp, maximum
+from livarot.core.views import matrix, part
 
 
 @inner
@@ -12,8 +15,8 @@ def logits(offset, phi, theta, z):
     """z_i = offset_i + phi_i . theta."""
     n, m = phi.shape
     for i in range(n):
-        total = offset[i] + phi[i, 0] * theta[0]
-        for j in range(1, m):
+        total = offset[i]
+        for j in range(m):
             total += phi[i, j] * theta[j]
         z[i] = total
 
@@ -41,3 +44,31 @@ def expectation(p, v):
     for i in range(1, len(p)):
         total += p[i] * v[i]
     return total
+
+
+@inner
+def pair_columns(graph, pair):
+    """How many coordinates of theta the law of a pair depends on: 0 where it is known."""
+    return np.int64(graph.col_count[pair]) if graph.pair_block[pair] >= 0 else 0
+
+
+@inner
+def coordinate(graph, pair, j):
+    """Which coordinate of theta the j-th column of a pair is."""
+    base = graph.block_start[graph.pair_block[pair]]
+    return graph.block_coords[base + graph.cols[graph.col_start[pair] + j]]
+
+
+@inner
+def pair_law(graph, pair, theta, local, p):
+    """p_i = softmax(offset_i + phi_i . theta) of a pair's outcomes (:mod:`livarot.core.ragged`).
+
+    ``local`` is memory for the coordinates of theta that the pair uses, ``p`` for at least as many numbers as outcomes.
+    """
+    row = graph.row_start[pair]
+    n, m = graph.row_start[pair + 1] - row, pair_columns(graph, pair)
+    for j in range(m):
+        local[j] = theta[coordinate(graph, pair, j)]
+    own = part(p, 0, n)
+    logits(part(graph.offset, row, n), matrix(graph.feat, graph.feat_start[pair], n, m), local, own)
+    softmax(own, own)

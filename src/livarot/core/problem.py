@@ -119,12 +119,38 @@ class Problem:
         return self.rows.pair(int(self.stage_table[stage]), state, action)
 
     def next_states(self, stage: int, state: int, action: int) -> Int32Array:
+        """The U states that may follow."""
         pair = self.pair(stage, state, action)
         return self.rows.next_state[self.rows.row_start[pair] : self.rows.row_start[pair + 1]]
 
     def features(self, stage: int, state: int, action: int) -> FloatArray:
         """phi_h(.|s, a), dense (U, d), in the order of :meth:`next_states`."""
         return self.rows.features(self.pair(stage, state, action))
+
+    def offset(self, stage: int, state: int, action: int) -> FloatArray:
+        """What is added to the logits, (U,), in the order of :meth:`next_states`."""
+        pair = self.pair(stage, state, action)
+        return self.rows.offset[self.rows.row_start[pair] : self.rows.row_start[pair + 1]].copy()
+
+    def probabilities(self, theta: ArrayLike, stage: int, state: int, action: int) -> FloatArray:
+        """softmax(offset + phi_h(.|s, a) . theta), (U,), in the order of :meth:`next_states`.
+
+        ``theta`` is the stage's own parameter (d,), or all of them (K, d).
+
+        >>> import livarot
+        >>> problem = livarot.envs.hard_chain(4, gap=0.1).problem
+        >>> problem.next_states(0, 0, 1), problem.probabilities(np.zeros(problem.theta_shape), 0, 0, 1)
+        (array([1, 5], dtype=int32), array([0.5, 0.5]))
+        """
+        from livarot.core.mnl import softmax
+
+        phi, own = self.features(stage, state, action), require_finite("theta", theta)
+        if own.shape == self.theta_shape:
+            own = own[self.stage_parameter[stage]]
+        if own.shape != (self.dim,):
+            shapes = f"({self.dim},) or {self.theta_shape}"
+            raise bad("theta", f"has shape {own.shape}", cure=f"give the stage's own parameter or all: {shapes}")
+        return softmax(self.offset(stage, state, action) + phi @ own)
 
     def original_theta(self, theta: ArrayLike) -> FloatArray:
         """A parameter in the units of the features as they were given (undoes ``normalise=True``)."""
@@ -404,13 +430,7 @@ class MNLMDP:
 
     def probabilities(self, stage: int, state: int, action: int) -> FloatArray:
         """P_h(.|s, a) over :meth:`Problem.next_states`."""
-        from livarot.core.mnl import softmax
-
-        pair = self.problem.pair(stage, state, action)
-        rows = self.problem.rows
-        offset = rows.offset[rows.row_start[pair] : rows.row_start[pair + 1]]
-        theta = self.theta[self.problem.stage_parameter[stage]]
-        return softmax(offset + rows.features(pair) @ theta)
+        return self.problem.probabilities(self.theta, stage, state, action)
 
     def save(self, path: str | Path) -> None:
         """Write the model, and its labels, to one file (safetensors, no code inside), complete or not at all."""

@@ -19,6 +19,7 @@ has them checked.  Without the compiler views are the arrays themselves.
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -263,9 +264,12 @@ class Bundle:
     def __init__(self, fields: Any) -> None:
         self.fields = fields  # the arrays stay alive as long as the bundle does
         entries: list[int] = []
-        self._numba_type_ = BundleType(_listed(fields, entries))
+        self._numba_type_ = _bundle_type(_listed(fields, entries))
         self._table = np.array(entries, dtype=np.int64)
-        self.address = self._table.ctypes.data
+        self.address = self._table.__array_interface__["data"][0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bundle, (self.fields,)  # a copy lists the addresses of its own arrays
 
 
 class BundleType(types.Type):
@@ -276,18 +280,32 @@ class BundleType(types.Type):
         super().__init__(name=f"Bundle({content})")
 
 
-def _listed(item: Any, entries: list[int]) -> types.Type:
-    """The type of an item as :func:`opened` gives it; its addresses, lengths and numbers are appended."""
+def _listed(item: Any, entries: list[int]) -> Any:
+    """What an item is, to look its type up; its addresses, lengths and numbers are appended."""
     if isinstance(item, tuple):
-        kinds = [_listed(field, entries) for field in item]
-        return types.NamedTuple(kinds, type(item))
+        return type(item), *[_listed(field, entries) for field in item]
     if isinstance(item, np.ndarray):
         if not item.flags.c_contiguous:
             raise ValueError("a bundle takes C-contiguous arrays only")
-        entries.extend((item.ctypes.data, *item.shape))
-        return ViewType(from_dtype(item.dtype), item.ndim)
+        entries.append(item.__array_interface__["data"][0])
+        entries.extend(item.shape)
+        return item.dtype, item.ndim
     entries.append(operator.index(item))
-    return types.int64
+    return None
+
+
+@cache
+def _bundle_type(listed: Any) -> BundleType:
+    return BundleType(_opened_type(listed))
+
+
+def _opened_type(listed: Any) -> types.Type:
+    """The type of an item as :func:`opened` gives it."""
+    if listed is None:
+        return types.int64
+    if isinstance(listed[0], np.dtype):
+        return ViewType(from_dtype(listed[0]), listed[1])
+    return types.NamedTuple([_opened_type(field) for field in listed[1:]], listed[0])
 
 
 @register_model(BundleType)

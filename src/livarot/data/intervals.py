@@ -33,7 +33,7 @@ from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray
 from livarot.data.bootstrap import bootstrap, check_own, kernels
 from livarot.errors import bad
-from livarot.planning.backward import _evaluate_mixed, solve
+from livarot.planning.backward import evaluate_kernel, solve
 
 if TYPE_CHECKING:
     from livarot.data.model import MNLTransition
@@ -109,20 +109,13 @@ def as_probabilities(problem: Problem, policy: NDArray[Any]) -> FloatArray:
 
 def start_value(problem: Problem, kernel: Kernel, policy: FloatArray) -> float:
     """The value of a policy (H, S, A) at the start."""
-    return float(problem.start @ _values(problem, kernel, policy)[0])
-
-
-def _values(problem: Problem, kernel: Kernel, policy: FloatArray) -> FloatArray:
-    value = np.zeros((problem.horizon + 1, problem.n_states))
-    rows = problem.rows
-    _evaluate_mixed(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel, policy, value)
-    return value
+    return float(problem.start @ evaluate_kernel(problem, kernel, policy)[0])
 
 
 def value_and_gradient(problem: Problem, kernel: Kernel, policy: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """The value at the start, its gradient (K, d) in theta (of the problem's features), and the expected visits
     (H, S, A)."""
-    value = _values(problem, kernel, policy)
+    value = evaluate_kernel(problem, kernel, policy)
     gradient = np.zeros((problem.n_parameters, problem.dim))
     visits = np.zeros(policy.shape)
     flow = np.zeros(value.shape)

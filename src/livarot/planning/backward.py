@@ -14,15 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel, transition_kernel
+from livarot.core.lanes import maximum
 from livarot.core.plan import check_policy, check_shape
 from livarot.core.problem import MNLMDP, Problem, require_model
-from livarot.core.ragged import FloatArray, Int32Array
+from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.views import Bundle, opened, part
 from livarot.errors import bad, require_finite
 
 TIE = 1e-9
-ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 class Solution(NamedTuple):
@@ -32,6 +34,17 @@ class Solution(NamedTuple):
     q: FloatArray  # (H, S, A)
     policy: Int32Array  # (H, S)
     variance: FloatArray  # (H, S) of V*_{h+1} under the policy's action
+
+
+class Stages(NamedTuple):
+    """What every backward induction with known probabilities reads."""
+
+    row_start: IntArray
+    next_state: Int32Array
+    stage_table: Int32Array
+    reward: FloatArray  # (H, S, A)
+    prob: FloatArray
+    base: IntArray  # (H,)
 
 
 def solve(mdp: MNLMDP) -> Solution:
@@ -47,14 +60,28 @@ def solve(mdp: MNLMDP) -> Solution:
 
 def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
     """:func:`solve` for probabilities that are already there."""
-    shape = (problem.horizon, problem.n_states)
+    shape = problem.reward.shape
+    found = Solution(
+        np.zeros((shape[0] + 1, shape[1])), np.empty(shape), np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
+    )
+    _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(shape[2]))))
+    return found
+
+
+def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
+    """:func:`evaluate` for probabilities that are already there and a policy that was checked."""
     value = np.zeros((problem.horizon + 1, problem.n_states))
-    q = np.empty((*shape, problem.n_actions))
-    policy = np.zeros(shape, dtype=np.int32)
-    variance = np.empty(shape)
+    task = Bundle(_Evaluating(stages_of(problem, kernel), np.ascontiguousarray(policy), value))
+    if policy.ndim == 2:
+        _evaluate(task)
+    else:
+        _evaluate_mixed(task)
+    return value
+
+
+def stages_of(problem: Problem, kernel: Kernel) -> Stages:
     rows = problem.rows
-    _solve(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel, value, q, policy, variance)
-    return Solution(value, q, policy, variance)
+    return Stages(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
 
 
 def checked_solution(problem: Problem, solution: Any) -> Solution:
@@ -72,89 +99,120 @@ def checked_solution(problem: Problem, solution: Any) -> Solution:
 def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
     """V^pi_h(s), (H + 1, S), of a policy: actions int (H, S) or probabilities float (H, S, A)."""
     problem = require_model(mdp)
-    table = check_policy(problem, policy)
-    kernel = transition_kernel(mdp)
-    value = np.zeros((problem.horizon + 1, problem.n_states))
-    rows = problem.rows
-    arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
-    if table.ndim == 2:
-        _evaluate(*arrays, table, value)
-    else:
-        _evaluate_mixed(*arrays, table, value)
-    return value
+    return evaluate_kernel(problem, transition_kernel(mdp), check_policy(problem, policy))
+
+
+class _Solving(NamedTuple):
+    """The arrays of :func:`solve_kernel`."""
+
+    stages: Any
+    value: Any
+    q: Any
+    policy: Any
+    variance: Any
+    spread: Any  # (A,)
+
+
+class _Evaluating(NamedTuple):
+    """The arrays of :func:`evaluate_kernel`."""
+
+    stages: Any
+    policy: Any
+    value: Any
 
 
 @jit
-def _solve(row_start, next_state, stage_table, reward, prob, base, value, q, policy, variance):
-    # unsigned numbers as indices: a signed one would be tested for "from the end" at every access
-    starts, nexts = row_start.view(np.uint64), next_state.view(np.uint32)
-    horizon, n_states, n_actions = q.shape
-    spread = np.empty(n_actions)
+def _solve(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.q.shape
+    n_pairs = n_states * n_actions
     for h in range(horizon - 1, -1, -1):
-        follow = value[h + 1]
-        first_pair = stage_table[h] * n_states * n_actions
-        table = starts[first_pair : first_pair + n_states * n_actions + 1]
-        targets = nexts[row_start[first_pair] : row_start[first_pair + n_states * n_actions]]
-        weights = prob[base[h] + row_start[first_pair] : base[h] + row_start[first_pair + n_states * n_actions]]
-        origin = table[0]
+        starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+        weights, follow = part(t.stages.prob, t.stages.base[h] + starts[0], starts[n_pairs] - starts[0]), t.value[h + 1]
+        nexts = part(t.stages.next_state, starts[0], starts[n_pairs] - starts[0])
         for s in range(n_states):
-            best = -1.0
+            q = t.q[h, s]
             for a in range(n_actions):
-                # moments around the value of the first outcome: one pass, and no cancellation in the variance
-                row, end = table[s * n_actions + a] - origin, table[s * n_actions + a + 1] - origin
-                pivot = follow[targets[row]]
-                first, second, other_first, other_second = 0.0, 0.0, 0.0, 0.0
-                while row + TWO <= end:  # two sums side by side hide their latency
-                    off, other = follow[targets[row]] - pivot, follow[targets[row + ONE]] - pivot
-                    part, other_part = weights[row] * off, weights[row + ONE] * other
-                    first += part
-                    other_first += other_part
-                    second += part * off
-                    other_second += other_part * other
-                    row += TWO
-                if row < end:
-                    off = follow[targets[row]] - pivot
-                    first += weights[row] * off
-                    second += weights[row] * off * off
-                first += other_first
-                total = reward[h, s, a] + (pivot + first)
-                q[h, s, a] = total
-                spread[a] = max(second + other_second - first * first, 0.0)
-                best = max(best, total)
-            tie = best - TIE * (1.0 + abs(best))
-            widest = -1.0
-            for a in range(n_actions):
-                if q[h, s, a] >= tie and (widest < 0.0 or spread[a] > widest + TIE * (1.0 + widest)):
-                    widest = spread[a]
-                    policy[h, s] = a
-            value[h, s] = best
-            variance[h, s] = widest
+                total = t.stages.reward[h, s, a]
+                if h + 1 < horizon:  # nothing follows the last stage
+                    pair = s * n_actions + a
+                    mean, spread = moments(
+                        weights, nexts, follow, starts[pair] - starts[0], starts[pair + 1] - starts[0]
+                    )
+                    t.spread[a] = spread
+                    total += mean
+                q[a] = total
+            t.value[h, s], t.policy[h, s], t.variance[h, s] = greedy_widest(q, t.spread)
+
+
+@inner
+def moments(weights, nexts, follow, row, end):
+    """Mean and variance of the next value: in one pass around the value of the first outcome, so that nothing cancels.
+
+    Two sums side by side hide the latency of additions.
+    """
+    pivot = follow[nexts[row]]
+    first, second, other_first, other_second = 0.0, 0.0, 0.0, 0.0
+    while row + 2 <= end:
+        off, other = follow[nexts[row]] - pivot, follow[nexts[row + 1]] - pivot
+        weighted, other_weighted = weights[row] * off, weights[row + 1] * other
+        first += weighted
+        second += weighted * off
+        other_first += other_weighted
+        other_second += other_weighted * other
+        row += 2
+    if row < end:
+        off = follow[nexts[row]] - pivot
+        first += weights[row] * off
+        second += weights[row] * off * off
+    first += other_first
+    return pivot + first, maximum(second + other_second - first * first, 0.0)
+
+
+@inner
+def greedy_widest(q, spread):
+    """max_a Q, the first of the actions within the tie tolerance of it that have the largest spread, and its spread."""
+    best, action = q[0], 0
+    for a in range(1, len(q)):
+        action, best = a if q[a] > best else action, maximum(best, q[a])
+    tie, near = best - TIE * (1.0 + abs(best)), 0
+    for a in range(len(q)):
+        near += q[a] >= tie
+    if near > 1:
+        action = -1
+        for a in range(len(q)):
+            if q[a] >= tie and (action < 0 or spread[a] > spread[action] + TIE * (1.0 + spread[action])):
+                action = a
+    return best, np.int32(action), spread[action]
 
 
 @jit
-def _evaluate(row_start, next_state, stage_table, reward, prob, base, policy, value):
-    horizon, n_states, n_actions = reward.shape
-    for h in range(horizon - 1, -1, -1):
-        for s in range(n_states):
-            a = policy[h, s]
-            pair = (stage_table[h] * n_states + s) * n_actions + a
-            total = reward[h, s, a]
-            for row in range(row_start[pair], row_start[pair + 1]):
-                total += prob[base[h] + row] * value[h + 1, next_state[row]]
-            value[h, s] = total
+def _evaluate(task):
+    t = opened(task)
+    for h in range(len(t.policy) - 1, -1, -1):
+        for s in range(t.policy.shape[1]):
+            t.value[h, s] = _expected(t, h, s, t.policy[h, s])
 
 
 @jit
-def _evaluate_mixed(row_start, next_state, stage_table, reward, prob, base, policy, value):
-    horizon, n_states, n_actions = reward.shape
+def _evaluate_mixed(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.policy.shape
     for h in range(horizon - 1, -1, -1):
         for s in range(n_states):
             mixed = 0.0
             for a in range(n_actions):
-                if policy[h, s, a] > 0.0:
-                    pair = (stage_table[h] * n_states + s) * n_actions + a
-                    total = reward[h, s, a]
-                    for row in range(row_start[pair], row_start[pair + 1]):
-                        total += prob[base[h] + row] * value[h + 1, next_state[row]]
-                    mixed += policy[h, s, a] * total
-            value[h, s] = mixed
+                if t.policy[h, s, a] > 0.0:
+                    mixed += t.policy[h, s, a] * _expected(t, h, s, a)
+            t.value[h, s] = mixed
+
+
+@inner
+def _expected(t, h, s, a):
+    """r + E[V] of one pair."""
+    _, n_states, n_actions = t.stages.reward.shape
+    pair = (t.stages.stage_table[h] * n_states + s) * n_actions + a
+    total = t.stages.reward[h, s, a]
+    for row in range(t.stages.row_start[pair], t.stages.row_start[pair + 1]):
+        total += t.stages.prob[t.stages.base[h] + row] * t.value[h + 1, t.stages.next_state[row]]
+    return total

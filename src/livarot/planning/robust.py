@@ -23,43 +23,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.kernel import Kernel
+from livarot.core.lanes import W, lanes, maximum, number_in
 from livarot.core.plan import check_policy
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, Int32Array
+from livarot.core.views import Bundle, flat, opened, part, view
 from livarot.errors import bad, require_finite
-from livarot.planning.backward import TIE, solve_kernel
+from livarot.planning.backward import Stages, greedy_widest, solve_kernel, stages_of
 from livarot.planning.nominal import Nominal, as_nominal
-from livarot.planning.softmin import (
-    ETA,
-    LANE_NUMBERS,
-    LEVEL,
-    LOG,
-    LOW,
-    PIVOT,
-    REST,
-    ROW,
-    SHIFT,
-    SPREAD,
-    SURE,
-    WIDTH,
-    P,
-    X,
-    exp_and_change,
-    one_of,
-    prepare,
-    solve_ball,
-    tie_width,
-    tilted_sums,
-)
+from livarot.planning.softmin import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 
-ONE = np.uint64(1)
 CHUNK = 64  # pairs whose exponentials are taken together
 
 
@@ -88,8 +69,9 @@ class RobustSolution:
         begins = np.concatenate(([0], np.cumsum(sizes)))
         base = (begins[:-1] - first).astype(np.int64)
         prob = np.empty(int(begins[-1]))
-        arrays = (rows.row_start, rows.next_state, problem.stage_table, *self.nominal.kernel)
-        _fill_worst(*arrays, self.value, self.q - problem.reward, self.dual, base, prob)
+        memory = np.empty((-(-CHUNK * problem.max_reachable // W), W))
+        arrays = self.value, self.q - problem.reward, self.dual, base, prob, memory
+        _fill_worst(Bundle(_Worst(stages_of(problem, self.nominal.kernel), *arrays)))
         return Kernel(prob, base)
 
 
@@ -126,21 +108,11 @@ def solve_robust(
     value = np.zeros((shape[0] + 1, shape[1]))
     q, dual = np.empty(shape), np.empty(shape)
     policy, variance = np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
-    rows = problem.rows
-    every = np.arange(shape[1] * shape[2], dtype=np.uint64)
-    gap = _solve(
-        rows.row_start,
-        rows.next_state,
-        problem.stage_table,
-        problem.reward,
-        *kernel,
-        levels,
-        ball,
-        ball or not count_penalty,
-        problem.max_reachable,
-        every,
-        (value, q, policy, variance, dual),
-    )
+    n_pairs = shape[1] * shape[2]
+    how = levels, int(ball or not count_penalty), np.arange(n_pairs)
+    memory = np.empty(n_pairs), np.empty((2 * problem.max_reachable + 1, W))
+    task = _Backward(stages_of(problem, kernel), *how, value, q, dual, *memory)
+    gap = (_solve_ball if ball else _solve_penalty)(Bundle(task), policy, variance)
     return RobustSolution(value, q, policy, variance, dual, float(gap), model)
 
 
@@ -159,26 +131,14 @@ def evaluate_robust(
     problem, kernel = as_nominal(nominal)
     levels, ball = _levels(problem, radius, penalty)
     table = check_policy(problem, policy)
-    n_states, n_actions = problem.n_states, problem.n_actions
-    value = np.zeros((problem.horizon + 1, n_states))
-    sure = table if table.ndim == 2 else np.zeros((0, 0), dtype=np.int32)
     mixed = table if table.ndim == 3 else np.zeros((0, 0, 0))
-    rows = problem.rows
-    _evaluate(
-        rows.row_start,
-        rows.next_state,
-        problem.stage_table,
-        problem.reward,
-        *kernel,
-        levels,
-        ball,
-        ball or not count_penalty,
-        problem.max_reachable,
-        np.arange(n_states * n_actions, dtype=np.uint64),
-        sure,
-        mixed,
-        value,
-    )
+    which = np.arange(problem.n_states * (problem.n_actions if table.ndim == 3 else 1))
+    value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, 1, len(which)))
+    memory = np.empty_like(future), np.empty(len(which)), np.empty((2 * problem.max_reachable + 1, W))
+    how = levels, int(ball or not count_penalty), which
+    task = _Backward(stages_of(problem, kernel), *how, value, future, *memory)
+    sure = table if table.ndim == 2 else np.zeros((0, 0), dtype=np.int32)
+    (_evaluate_ball if ball else _evaluate_penalty)(Bundle(task), sure, mixed)
     return value
 
 
@@ -205,172 +165,197 @@ def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | Non
     return np.ascontiguousarray(level.reshape(len(level), -1)), ball
 
 
+class _Backward(NamedTuple):
+    """The arrays of a robust backward induction."""
+
+    stages: Stages
+    levels: Any  # (1 or H, S A)
+    plain: int  # is the value E_p V?
+    which: Any  # pairs to back up at every stage
+    value: Any  # (H + 1, S)
+    future: Any  # (H or 1, .., ..) what the adversary leaves of the next value, for each of them; then Q
+    dual: Any
+    spread: Any
+    memory: Any  # (2 U + 1, W)
+
+
+def _backing_up(answer: Any) -> Any:
+    """Backups against one of the two adversaries."""
+
+    @inner
+    def back_up(t, h, at):
+        """Worst cases of V_{h+1}, W pairs at a time, in entry ``at`` of future and dual; the largest duality gap."""
+        future, dual, level = flat(t.future[at]), flat(t.dual[at]), t.levels[h if len(t.levels) > 1 else 0]
+        gap = 0.0
+        for begin in range(0, len(t.which), W):
+            x, p, levels = _gathered(t, h, begin, level)
+            found = answer(look(x, p), levels, t.plain > 0)
+            for k in range(min(W, len(t.which) - begin)):
+                future[begin + k] = number_in(found.value, k)
+                dual[begin + k] = number_in(found.dual, k)
+                t.spread[begin + k] = number_in(found.variance, k)
+                gap = maximum(gap, number_in(found.gap, k))
+        return gap
+
+    return back_up
+
+
+_back_up_ball, _back_up_penalty = _backing_up(ball_answer), _backing_up(penalty_answer)
+
+
+@inner
+def _gathered(t, h, begin, level):
+    """Next values and probabilities of W pairs, outcomes that a pair does not have with probability 0; their levels."""
+    _, n_states, n_actions = t.stages.reward.shape
+    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
+    numbers, follow, longest, last = flat(t.memory), t.value[h + 1], 1, len(t.which) - 1
+    for k in range(W):
+        pair = t.which[begin + k if begin + k < last else last]
+        n = starts[pair + 1] - starts[pair]
+        longest = n if n > longest else longest
+        numbers[k] = level[pair]
+    for k in range(W):
+        pair = t.which[begin + k if begin + k < last else last]
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        for i in range(longest):
+            there = i < n
+            numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
+            numbers[(1 + longest + i) * W + k] = t.stages.prob[t.stages.base[h] + row + i] if there else 0.0
+    space = lanes(t.memory)
+    return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
+
+
+@inner
+def _choose(t, h, policy, variance):
+    """Q = r + what the adversary leaves, V = max_a Q and the policy."""
+    _, n_states, n_actions = t.stages.reward.shape
+    for s in range(n_states):
+        q, reward = t.future[h, s], t.stages.reward[h, s]
+        for a in range(n_actions):
+            q[a] = reward[a] + q[a]
+        t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, part(t.spread, s * n_actions, n_actions))
+
+
 @jit
-def _solve(row_start, next_state, stage_table, reward, prob, base, levels, ball, plain, widest, every, out):
-    """Backward induction; ``plain``: the value is E_p V.  Returns the largest duality gap."""
-    value, q, policy, variance, dual = out
-    horizon, n_states, n_actions = q.shape
-    spread = np.empty(n_states * n_actions)
-    wo, wl = np.zeros(widest * ROW), np.zeros(LANE_NUMBERS)
-    gap = 0.0
-    for h in range(horizon - 1, -1, -1):
-        table, targets, weights = _stage(row_start, next_state, stage_table[h] * len(every), len(every), prob, base[h])
-        level, future = levels[min(h, len(levels) - 1)], q[h].reshape(-1)
-        arrays = (table, targets, weights, value[h + 1], level)
-        gap = max(gap, _backup(every, arrays, ball, plain, wo, wl, future, dual[h].reshape(-1), spread))
-        for s in range(n_states):
-            best = -math.inf
-            for a in range(n_actions):
-                total = reward[h, s, a] + future[s * n_actions + a]
-                future[s * n_actions + a] = total
-                best = max(best, total)
-            tie = best - TIE * (1.0 + abs(best))
-            widest_spread = -1.0
-            for a in range(n_actions):
-                now = spread[s * n_actions + a]
-                if future[s * n_actions + a] >= tie and (
-                    widest_spread < 0.0 or now > widest_spread + TIE * (1.0 + widest_spread)
-                ):
-                    widest_spread = now
-                    policy[h, s] = a
-            value[h, s] = best
-            variance[h, s] = widest_spread
+def _solve_ball(task, policy, variance):
+    t, gap = opened(task), 0.0
+    for h in range(len(t.future) - 1, -1, -1):
+        gap = maximum(gap, _back_up_ball(t, h, h))
+        _choose(t, h, view(policy), view(variance))
     return gap
 
 
 @jit
-def _evaluate(
-    row_start, next_state, stage_table, reward, prob, base, levels, ball, plain, widest, every, sure, mix, value
-):
-    """The same for a policy: actions ``sure`` (H, S), or probabilities ``mix`` (H, S, A) if ``sure`` is empty."""
-    horizon, n_states, n_actions = reward.shape
-    mixed = len(sure) == 0
-    which = every if mixed else every[:n_states].copy()
-    future, dual, spread = np.empty(len(which)), np.empty(len(which)), np.empty(len(which))
-    wo, wl = np.zeros(widest * ROW), np.zeros(LANE_NUMBERS)
-    for h in range(horizon - 1, -1, -1):
-        table, targets, weights = _stage(row_start, next_state, stage_table[h] * len(every), len(every), prob, base[h])
-        if not mixed:
-            for s in range(n_states):
-                which[s] = s * n_actions + sure[h, s]
-        arrays = (table, targets, weights, value[h + 1], levels[min(h, len(levels) - 1)])
-        _backup(which, arrays, ball, plain, wo, wl, future, dual, spread)
-        for s in range(n_states):
-            if mixed:
-                total = 0.0
-                for a in range(n_actions):
-                    total += mix[h, s, a] * (reward[h, s, a] + future[s * n_actions + a])
-                value[h, s] = total
-            else:
-                value[h, s] = reward[h, s, sure[h, s]] + future[s]
+def _solve_penalty(task, policy, variance):
+    t = opened(task)
+    for h in range(len(t.future) - 1, -1, -1):
+        _back_up_penalty(t, h, h)
+        _choose(t, h, view(policy), view(variance))
+    return 0.0
+
+
+@inner
+def _aim(t, h, sure):
+    """Which pairs a policy plays."""
+    for s in range(sure.shape[1]):
+        t.which[s] = s * t.stages.reward.shape[2] + sure[h, s]
+
+
+@inner
+def _follow(t, h, sure, mix):
+    """V of the policy: actions ``sure`` (H, S), or probabilities ``mix`` (H, S, A) if ``sure`` is empty."""
+    _, n_states, n_actions = t.stages.reward.shape
+    future = flat(t.future)
+    for s in range(n_states):
+        if len(sure):
+            t.value[h, s] = t.stages.reward[h, s, sure[h, s]] + future[s]
+            continue
+        total = 0.0
+        for a in range(n_actions):
+            total += mix[h, s, a] * (t.stages.reward[h, s, a] + future[s * n_actions + a])
+        t.value[h, s] = total
 
 
 @jit
-def _stage(row_start, next_state, first_pair, n_pairs, prob, base):
-    """Where the rows of a stage's pairs begin, their next states and probabilities, all counted from its first row."""
-    first, last = row_start[first_pair], row_start[first_pair + n_pairs]
-    table = row_start[first_pair : first_pair + n_pairs + 1].view(np.uint64)
-    return table, next_state[first:last].view(np.uint32), prob[base + first : base + last]
+def _evaluate_ball(task, sure, mix):
+    t = opened(task)
+    for h in range(len(t.value) - 2, -1, -1):
+        _aim(t, h, view(sure))
+        _back_up_ball(t, h, 0)
+        _follow(t, h, view(sure), view(mix))
 
 
 @jit
-def _backup(which, arrays, ball, plain, wo, wl, future, dual, spread):
-    """Worst case of the next value for the pairs ``which``, a block of lanes at a time; the largest duality gap."""
-    table, targets, weights, follow, level = arrays
-    origin, gap = table[0], 0.0
-    for begin in range(0, len(which), WIDTH):
-        lanes = min(WIDTH, len(which) - begin)
-        longest = np.uint64(1)
-        for lane in range(lanes):
-            pair = which[begin + lane]
-            longest = max(longest, table[pair + ONE] - table[pair])
-        n_out = np.int64(longest)
-        for lane in range(WIDTH):
-            at = lane
-            if lane < lanes:
-                pair = which[begin + lane]
-                wl[LEVEL + lane] = level[pair]
-                for row in range(table[pair] - origin, table[pair + ONE] - origin):
-                    wo[X + at] = follow[targets[row]]
-                    wo[P + at] = weights[row]
-                    at += ROW
-            else:  # nobody's lane: one sure outcome
-                wl[LEVEL + lane] = 0.0
-                wo[X + at] = 0.0
-                wo[P + at] = 1.0
-                at += ROW
-            while at < n_out * ROW:
-                wo[X + at] = 0.0
-                wo[P + at] = 0.0
-                at += ROW
-        prepare(wo, wl, n_out, ball)
-        if ball:
-            solve_ball(wo, wl, n_out)
-        else:
-            tilted_sums(wo, wl, n_out)
-        for lane in range(lanes):
-            eta = wl[ETA + lane]
-            add = wl[SHIFT + lane] if plain or eta == 0.0 else -wl[LOG + lane] / eta
-            sure = ball and wl[SURE + lane] > 0.0
-            future[begin + lane] = wl[LOW + lane] + (0.0 if sure else wl[PIVOT + lane] + add)
-            dual[begin + lane] = math.inf if sure else eta
-            spread[begin + lane] = 0.0 if sure else wl[SPREAD + lane]
-            if ball and eta > 0.0:
-                gap = max(gap, abs(wl[REST + lane]) / eta)
-    return gap
+def _evaluate_penalty(task, sure, mix):
+    t = opened(task)
+    for h in range(len(t.value) - 2, -1, -1):
+        _aim(t, h, view(sure))
+        _back_up_penalty(t, h, 0)
+        _follow(t, h, view(sure), view(mix))
+
+
+class _Worst(NamedTuple):
+    """The arrays of a worst-case kernel."""
+
+    stages: Stages
+    value: Any
+    future: Any  # (H, S, A) the answer f of the adversary
+    dual: Any
+    base: Any  # of the new kernel
+    prob: Any
+    memory: Any
 
 
 @jit
-def _fill_worst(row_start, next_state, stage_table, prob, base, value, future, dual, new_base, out):
-    """out = p0 exp(-eta (V - f)), normalised; restricted to the minimisers where eta is infinite.
-
-    ``future`` f is the answer of the adversary, so that eta (f - min V) <= log(1/p0(argmin V)) and
-    nothing overflows (a next state of probability 0 might: hence the 700).
-    """
-    horizon, n_states, n_actions = dual.shape
-    n_pairs = n_states * n_actions
+def _fill_worst(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.dual.shape
     for h in range(horizon):
-        first_pair = stage_table[h] * n_pairs
-        table, targets, weights = _stage(row_start, next_state, first_pair, n_pairs, prob, base[h])
-        follow, eta, shift = value[h + 1], dual[h].reshape(-1), future[h].reshape(-1)
-        worst = out[new_base[h] + row_start[first_pair] : new_base[h] + row_start[first_pair + n_pairs]]
-        origin = table[0]
-        for begin in range(0, n_pairs, CHUNK):
-            end = min(begin + CHUNK, n_pairs)
-            for pair in range(begin, end):
-                row, last = table[pair] - origin, table[pair + 1] - origin
-                if eta[pair] == math.inf:
-                    _keep_minimisers(row, last, targets, weights, follow, worst)
-                else:
-                    slope, at = -eta[pair], shift[pair]
-                    while row < last:
-                        worst[row] = min(slope * (follow[targets[row]] - at), 700.0)
-                        row += ONE
-            # unsigned bounds: a signed index would be tested for "from the end", and the loop not be vectorised
-            for i in range(table[begin] - origin, table[end] - origin):
-                worst[i] = weights[i] * exp_and_change(worst[i])[0]
-            for pair in range(begin, end):
-                if eta[pair] == 0.0:  # the nominal row, number for number
-                    continue
-                row, last = table[pair] - origin, table[pair + 1] - origin
-                total = 0.0
-                while row < last:
-                    total += worst[row]
-                    row += ONE
-                total, row = 1.0 / total, table[pair] - origin
-                while row < last:
-                    worst[row] *= total
-                    row += ONE
+        for begin in range(0, n_states * n_actions, CHUNK):
+            _worst_laws(t, h, begin, min(begin + CHUNK, n_states * n_actions))
 
 
-@jit
-def _keep_minimisers(first, last, targets, weights, follow, worst):
+@inner
+def _worst_laws(t, h, begin, end):
+    """p0 exp(-eta (V - f)), normalised; restricted to the minimisers where eta is infinite.
+
+    eta (f - min V) <= log(1/p0(argmin V)), so that nothing overflows (a next state of probability 0 might: hence the
+    700).
+    """
+    n_pairs, eta, answer = len(flat(t.dual[h])), flat(t.dual[h]), flat(t.future[h])
+    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+    first, follow, exponents, grown = starts[begin], t.value[h + 1], flat(t.memory), lanes(t.memory)
+    for pair in range(begin, end):
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        nexts, weights = part(t.stages.next_state, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
+        own = part(exponents, row - first, n)
+        if eta[pair] == math.inf:
+            _keep_minimisers(nexts, weights, follow, own)
+        else:
+            for i in range(n):
+                own[i] = min(-eta[pair] * (follow[nexts[i]] - answer[pair]), 700.0)
+    for i in range(-(-(starts[end] - first) // W)):
+        grown[i] = exp_and_change(grown[i])[0]
+    for pair in range(begin, end):
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        weights, worst = part(t.stages.prob, t.stages.base[h] + row, n), part(t.prob, t.base[h] + row, n)
+        total = 0.0
+        for i in range(n):
+            worst[i] = weights[i] * exponents[row - first + i]
+            total += worst[i]
+        scale = 1.0 / total if eta[pair] > 0.0 else 1.0  # the nominal row, number for number
+        for i in range(n):
+            worst[i] *= scale
+
+
+@inner
+def _keep_minimisers(nexts, weights, follow, exponents):
     """Logits 0 at the minimisers of V on the support, and far below elsewhere."""
     low, high = math.inf, -math.inf
-    for row in range(first, last):
-        v = follow[targets[row]]
-        low = min(low, v if weights[row] > 0.0 else low)
-        high = max(high, v if weights[row] > 0.0 else high)
+    for i in range(len(nexts)):
+        v = follow[nexts[i]]
+        low = min(low, v if weights[i] > 0.0 else low)
+        high = max(high, v if weights[i] > 0.0 else high)
     tie = tie_width(low, high)
-    for row in range(first, last):
-        worst[row] = 0.0 if follow[targets[row]] - low <= tie else -1e3
+    for i in range(len(nexts)):
+        exponents[i] = 0.0 if follow[nexts[i]] - low <= tie else -1e3

@@ -20,17 +20,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from livarot.core.arguments import checked
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.mnl import choice_probabilities, local_parameter
+from livarot.core.law import coordinate, pair_columns, pair_law
+from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array
+from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_non_negative
-from livarot.planning.backups import greedy, plain_backup
+from livarot.planning.steps import greedy, known_law, mean_at_start
 
 
 @dataclass(frozen=True)
@@ -74,28 +78,17 @@ def sampled_plan(problem: Problem, estimate: Estimate, radius: float, rule: Samp
     replicas, horizon, n_states = len(estimate.theta), problem.horizon, problem.n_states
     if normals.shape[:2] != (replicas, horizon) or normals.ndim != 4 or normals.shape[3] != problem.dim:
         raise bad("normals", f"has shape {normals.shape}", cure=f"give ({replicas}, {horizon}, M, {problem.dim})")
-    per_outcome = isinstance(rule, OutcomeSampling)
     value = np.zeros((replicas, horizon + 1, n_states))
     policy = np.zeros((replicas, horizon, n_states), dtype=np.int32)
     start_value = np.zeros(replicas)
-    _backward(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        *problem.nodes,
-        problem.start,
-        problem.reward,
-        problem.max_reachable,
-        estimate.theta,
-        estimate.whiten,
-        correlated(problem, estimate.whiten, problem.stage_parameter, normals),
-        float(horizon * radius),
-        per_outcome,
-        float(rule.constant * horizon * radius**2) if isinstance(rule, OutcomeSampling) else 0.0,
-        value,
-        policy,
-        start_value,
-    )
+    xi = correlated(problem, estimate.whiten, problem.stage_parameter, normals).reshape(replicas, horizon, -1)
+    second = rule.constant * horizon * radius**2 if isinstance(rule, OutcomeSampling) else 0.0
+    how = float(horizon * radius), isinstance(rule, OutcomeSampling), float(second)
+    theta, whiten = np.ascontiguousarray(estimate.theta), np.ascontiguousarray(estimate.whiten)
+    n, rows, samples = problem.max_reachable, problem.rows, normals.shape[2]
+    numbers = np.empty(problem.n_actions + problem.dim + n + samples + n * samples + rows.n_rows + rows.n_pairs)
+    memory = numbers, np.full((2, rows.n_pairs), -1)
+    _backward(plan_model(problem), how, theta, whiten, xi, *memory, policy, value, start_value)
     radii = np.full(replicas, float(radius))
     return Plan(policy, value, start_value, None, None, estimate.theta, estimate.gram, radii)
 
@@ -117,104 +110,129 @@ def _correlated(block_start, block_coords, gram_start, whiten, parameter, normal
                             xi[to, m] += entry * normals[r, h, m, block_coords[first + i]]
 
 
+class _Room(NamedTuple):
+    """Memory of a plan; what does not depend on the stage is kept from stage to stage."""
+
+    q: Any  # (A,)
+    local: Any  # (d,)
+    norms: Any  # (U,) |phi_i|^2_{gram^-1}
+    mean: Any  # (M,)
+    dots: Any  # (U, M) phi_i . xi^(m)
+    p: Any  # (rows,)
+    largest: Any  # (pairs,) the largest norm
+    hat: Any  # (pairs,) whose it is
+    known: Any  # (pairs,) for which (replica, parameter) these three were filled
+
+
+@inner
+def _room(model, dim, samples, numbers, whole):
+    n_actions, n = model.reward.shape[2], model.most_out
+    first = n_actions + dim + n
+    last = first + samples + n * samples + len(model.graph.next_state)
+    return _Room(
+        part(numbers, 0, n_actions),
+        part(numbers, n_actions, dim),
+        part(numbers, n_actions + dim, n),
+        part(numbers, first, samples),
+        matrix(numbers, first + samples, n, samples),
+        part(numbers, first + samples + n * samples, len(model.graph.next_state)),
+        part(numbers, last, len(model.graph.pair_block)),
+        whole[0],
+        whole[1],
+    )
+
+
 @jit
-def norms_squared(graph, pair, whiten, out):
+def _backward(model, how, theta, whiten, xi, numbers, whole, policy, value, start_value):
+    m = opened(model)
+    room = _room(m, theta.shape[2], xi.shape[2] // theta.shape[2], view(numbers), view(whole))
+    replicas, horizon, n_actions = policy.shape[0], policy.shape[1], len(room.q)
+    for r in range(replicas):
+        own, values = view(policy)[r], view(value)[r]
+        for h in range(horizon - 1, -1, -1):
+            k, first = m.stage_parameter[h], m.stage_table[h] * m.reward.shape[1] * n_actions
+            drawn = matrix(view(xi)[r, h], 0, theta.shape[2], len(room.mean))
+            for node in range(m.node_start[h], m.node_start[h + 1]):
+                s = m.node_state[node]
+                for a in range(n_actions):
+                    pair, gain = first + s * n_actions + a, m.reward[h, s, a]
+                    if m.graph.pair_block[pair] < 0:
+                        hope = gain + known_law(m.graph, pair, values[h + 1])
+                    else:
+                        if room.known[pair] != r * theta.shape[1] + k:
+                            room.known[pair] = r * theta.shape[1] + k
+                            _remember(m.graph, pair, view(theta)[r, k], view(whiten)[r, k], room)
+                        hope = _hope(m.graph, pair, gain, values[h + 1], drawn, how, room)
+                    room.q[a] = min(hope, float(horizon))
+                values[h, s], own[h, s] = greedy(room.q)
+        start_value[r] = mean_at_start(m.node_start, m.node_state, m.start, values[0])
+
+
+@inner
+def _remember(graph, pair, theta, whiten, room):
+    """The law of a pair at the estimate, its largest |phi|^2_{gram^-1} and whose it is."""
+    row, n = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair]
+    pair_law(graph, pair, theta, room.local, part(room.p, row, n))
+    _norms_squared(graph, pair, whiten, room.norms)
+    room.hat[pair], room.largest[pair] = 0, room.norms[0]
+    for i in range(1, n):
+        if room.norms[i] > room.largest[pair] * (1.0 + 1e-12):
+            room.hat[pair], room.largest[pair] = i, room.norms[i]
+
+
+@inner
+def _norms_squared(graph, pair, whiten, out):
     """|phi_i|^2_{gram^-1} of the outcomes of a pair; ``whiten`` is packed."""
-    block, m = graph.pair_block[pair], graph.col_count[pair]
-    at, size = graph.gram_start[block], graph.block_start[block + 1] - graph.block_start[block]
-    col, feat = graph.col_start[pair], graph.feat_start[pair]
-    for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+    block, m = graph.pair_block[pair], pair_columns(graph, pair)
+    size, n = graph.block_start[block + 1] - graph.block_start[block], graph.row_start[pair + 1] - graph.row_start[pair]
+    w, cols = matrix(whiten, graph.gram_start[block], size, size), part(graph.cols, graph.col_start[pair], m)
+    phi = matrix(graph.feat, graph.feat_start[pair], n, m)
+    for i in range(n):
         out[i] = 0.0
         for k in range(size):
-            part = 0.0
+            total = 0.0
             for j in range(m):
-                if graph.cols[col + j] <= k:
-                    part += whiten[at + k * size + graph.cols[col + j]] * graph.feat[feat + i * m + j]
-            out[i] += part * part
+                if cols[j] <= k:
+                    total += w[k, cols[j]] * phi[i, j]
+            out[i] += total * total
 
 
-@jit
+@inner
+def _hope(graph, pair, gain, follow, xi, how, room):
+    """r + p.V + nu."""
+    sigma, per_outcome, second = how
+    row, n, samples = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair], len(room.mean)
+    hope = gain
+    for i in range(n):
+        hope += room.p[row + i] * follow[graph.next_state[row + i]]
+    if not per_outcome:
+        _projections(graph, pair, room.hat[pair], xi, room.dots[0])
+        best = -math.inf
+        for sample in range(samples):
+            best = max(best, room.dots[0, sample])
+        return hope + sigma * best
+    for sample in range(samples):
+        room.mean[sample] = 0.0
+    for i in range(n):
+        _projections(graph, pair, i, xi, room.dots[i])
+        for sample in range(samples):
+            room.mean[sample] += room.p[row + i] * room.dots[i, sample]
+    for i in range(n):
+        best = -math.inf
+        for sample in range(samples):
+            best = max(best, room.dots[i, sample] - room.mean[sample])
+        hope += room.p[row + i] * sigma * best
+    return hope + second * room.largest[pair]
+
+
+@inner
 def _projections(graph, pair, i, xi, dots):
     """dots[m] = phi_i . xi^(m)."""
-    m, col, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
-    base = graph.block_start[graph.pair_block[pair]]
+    m = pair_columns(graph, pair)
+    at = graph.feat_start[pair] + i * m
     for sample in range(len(dots)):
         dots[sample] = 0.0
     for j in range(m):
-        entry, row = graph.feat[feat + i * m + j], xi[graph.block_coords[base + graph.cols[col + j]]]
+        entry, row = graph.feat[at + j], xi[coordinate(graph, pair, j)]
         for sample in range(len(dots)):
             dots[sample] += entry * row[sample]
-
-
-@jit
-def _backward(
-    graph, stage_table, stage_parameter, node_start, node_state, start, reward, most_out,
-    theta, whiten, xi, sigma, per_outcome, second, value, policy, start_value,
-):  # fmt: skip
-    replicas, horizon, n_states = policy.shape
-    n_actions, d, samples = reward.shape[2], theta.shape[2], xi.shape[3]
-    clip = np.float64(horizon)
-    q = np.empty((1, n_states * n_actions))
-    local, norms = np.empty(d), np.empty(most_out)
-    dots, mean = np.empty((most_out, samples)), np.empty(samples)
-    p = np.empty(len(graph.next_state))  # of all rows, filled as pairs are met
-    largest, hat = np.empty(len(graph.pair_block)), np.empty(len(graph.pair_block), dtype=np.int64)
-    known = np.full(len(graph.pair_block), -1, dtype=np.int64)  # for which (replica, parameter) the above were filled
-    for r in range(replicas):
-        for h in range(horizon - 1, -1, -1):
-            first_pair = stage_table[h] * n_states * n_actions
-            k = stage_parameter[h]
-            for node in range(node_start[h], node_start[h + 1]):
-                for a in range(n_actions):
-                    pair = first_pair + node_state[node] * n_actions + a
-                    target = pair - first_pair
-                    if graph.pair_block[pair] < 0:
-                        plain_backup(
-                            graph.row_start, graph.next_state, graph.offset, pair, first_pair, h,
-                            value[r : r + 1], reward, q,
-                        )  # fmt: skip
-                        q[0, target] = min(q[0, target], clip)
-                        continue
-                    row = graph.row_start[pair]
-                    n_out = graph.row_start[pair + 1] - row
-                    if known[pair] != r * theta.shape[1] + k:
-                        known[pair] = r * theta.shape[1] + k
-                        m, block = graph.col_count[pair], graph.pair_block[pair]
-                        local_parameter(
-                            theta[r, k], 0, graph.block_coords, graph.block_start[block], graph.cols,
-                            graph.col_start[pair], m, local,
-                        )  # fmt: skip
-                        choice_probabilities(
-                            graph.offset, row, n_out, graph.feat, graph.feat_start[pair], m, local, p[row:]
-                        )
-                        norms_squared(graph, pair, whiten[r, k], norms)
-                        hat[pair], largest[pair] = 0, norms[0]
-                        for i in range(1, n_out):
-                            if norms[i] > largest[pair] * (1.0 + 1e-12):
-                                hat[pair], largest[pair] = i, norms[i]
-                    hope = reward[h, node_state[node], a]
-                    for i in range(n_out):
-                        hope += p[row + i] * value[r, h + 1, graph.next_state[row + i]]
-                    if per_outcome:
-                        for sample in range(samples):
-                            mean[sample] = 0.0
-                        for i in range(n_out):
-                            _projections(graph, pair, i, xi[r, h], dots[i])
-                            for sample in range(samples):
-                                mean[sample] += p[row + i] * dots[i, sample]
-                        for i in range(n_out):
-                            best = -math.inf
-                            for sample in range(samples):
-                                best = max(best, dots[i, sample] - mean[sample])
-                            hope += p[row + i] * sigma * best
-                        hope += second * largest[pair]
-                    else:
-                        _projections(graph, pair, hat[pair], xi[r, h], dots[0])
-                        best = -math.inf
-                        for sample in range(samples):
-                            best = max(best, dots[0, sample])
-                        hope += sigma * best
-                    q[0, target] = min(hope, clip)
-            greedy(node_start[h], node_start[h + 1], node_state, q, n_actions, h, value[r : r + 1], policy[r : r + 1])
-        for node in range(node_start[0], node_start[1]):
-            start_value[r] += start[node_state[node]] * value[r, 0, node_state[node]]

@@ -22,51 +22,52 @@ needed.  The root is found by Halley's method in t = atanh sqrt(KL/K), K = log(1
 in eta both where KL is about eta^2 v/2 and where it saturates; each step stays inside a bracket, or halves it.
 Values within 4 ulp of the minimum count as minimisers; if all do, p = p0 and eta = 0.
 
-Up to 32 problems are solved side by side, one per lane, and every lane is computed alike whatever its neighbours are.
+W problems are solved side by side (:mod:`livarot.core.lanes`), each alike whatever its neighbours are.
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.mnl import ROUNDER
+from livarot.core.lanes import (
+    ROUNDER,
+    W,
+    absolute,
+    any_of,
+    exponent_of,
+    lane,
+    lanes,
+    maximum,
+    minimum,
+    sqrt,
+    times_power_of_two,
+    where,
+)
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite, require_non_negative
 
-WIDTH = 32  # lanes
-ROW = 2 * WIDTH  # one outcome of all lanes: its values, then its probabilities
-X, P = 0, WIDTH
-# numbers per lane, each at a constant place of one workspace
-LOW, HIGH, TOTAL, LEVEL, ETA, PIVOT, MEAN, SCALE, SKEW, CEILING = (WIDTH * i for i in range(10))
-CHANGE, SUM, FIRST, SECOND, THIRD, LOG = (WIDTH * i for i in range(10, 16))
-BELOW, ABOVE, MOVES, REST, REST_SUM, SURE, SHIFT, SPREAD, TIE, BEFORE = (WIDTH * i for i in range(16, 26))
-LANE_NUMBERS = 26 * WIDTH
-
 CENTRED = 30.0  # the pivot is the nominal mean while eta times it is at most this
-HUGE = 1e300
+HUGE, INFINITE = 1e300, float("inf")
 SMALLEST_LOG, LARGEST_LOG = -0.29, 0.41
-ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
-ONE_BITS = int(np.float64(1.0).view(np.int64))
 MAX_EVALUATIONS, PATIENCE = 200, 5
 RELATIVE, ROUNDING = 1e-13, 4e-16  # when KL counts as equal to the radius
 
 
-@jit
+@inner
 def exp_and_change(x):
-    """(e^x, e^x - 1) for x <= 600 to a few ulp each, in operations that a compiler can vectorise; 0 below -700."""
-    clipped = max(x, -700.0)
+    """(e^x, e^x - 1) for x <= 600 to a few ulp each; 0 below -700."""
+    clipped = maximum(x, -700.0)
     t = clipped * 1.4426950408889634 + ROUNDER
     k = t - ROUNDER
     r = clipped - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    p = 1.0 / 6227020800.0
-    p = p * r + 1.0 / 479001600.0
+    p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0
     p = p * r + 1.0 / 3628800.0
     p = p * r + 1.0 / 362880.0
@@ -78,24 +79,20 @@ def exp_and_change(x):
     p = p * r + 1.0 / 6.0
     p = p * r + 0.5
     p = (p * r) * r + r  # e^r - 1
-    power = np.int64((np.float64(t).view(np.int64) << np.int64(52)) + np.int64(ONE_BITS)).view(np.float64)
-    p *= power
-    return (p + power if x > -700.0 else 0.0), p + (power - 1.0)
+    power = times_power_of_two(k * 0.0 + 1.0, t)
+    p = p * power
+    return where(x > -700.0, p + power, 0.0), p + (power - 1.0)
 
 
-@jit
+@inner
 def log_of(change, total):
     """log(total), total = 1 + change: from ``change`` near 1, from ``total`` elsewhere (total >= 1e-300)."""
-    near = SMALLEST_LOG < change < LARGEST_LOG
-    bits = np.float64(total).view(np.int64)
-    exponent = (bits - np.int64(ROOT_HALF_BITS)) >> np.int64(52)
-    mantissa = np.int64(bits - (exponent << np.int64(52))).view(np.float64)
-    f = change if near else mantissa - 1.0
-    k = 0.0 if near else np.float64(exponent)
+    near = (change > SMALLEST_LOG) & (change < LARGEST_LOG)
+    k = where(near, 0.0, exponent_of(total))
+    f = where(near, change, times_power_of_two(total, ROUNDER - k) - 1.0)
     s = f / (2.0 + f)
     z = s * s
-    p = 1.0 / 21.0
-    p = p * z + 1.0 / 19.0
+    p = z * (1.0 / 21.0) + 1.0 / 19.0
     p = p * z + 1.0 / 17.0
     p = p * z + 1.0 / 15.0
     p = p * z + 1.0 / 13.0
@@ -108,161 +105,166 @@ def log_of(change, total):
     return k * 0.6931471803691238 + (k * 1.9082149292705877e-10 + p)
 
 
-@jit
+@inner
 def tie_width(low, high):
     """Values so close to the minimum are minimisers."""
-    return 8.9e-16 * max(abs(low), abs(high))
+    return 8.9e-16 * maximum(absolute(low), absolute(high))
 
 
-@jit
-def prepare(wo, wl, n_out, ball):
-    """Values minus the least on the support, probabilities over their sum; for a ball: which case, and a first eta."""
-    for lane in range(WIDTH):
-        wl[LOW + lane] = math.inf
-        wl[HIGH + lane] = -math.inf
-        wl[TOTAL + lane] = 0.0
-        wl[MEAN + lane] = 0.0
-        wl[SCALE + lane] = 0.0
-        wl[SKEW + lane] = 0.0
-        wl[REST + lane] = 0.0
-        wl[REST_SUM + lane] = 0.0
-        wl[SURE + lane] = 0.0
-    for i in range(n_out):
-        for lane in range(WIDTH):
-            v, p = wo[i * ROW + X + lane], wo[i * ROW + P + lane]
-            wl[TOTAL + lane] += p
-            wl[LOW + lane] = min(wl[LOW + lane], v if p > 0.0 else math.inf)
-            wl[HIGH + lane] = max(wl[HIGH + lane], v if p > 0.0 else -math.inf)
-    for lane in range(WIDTH):
-        wl[TOTAL + lane] = 1.0 / wl[TOTAL + lane]
-        wl[TIE + lane] = tie_width(wl[LOW + lane], wl[HIGH + lane])
-    for i in range(n_out):
-        for lane in range(WIDTH):
-            off = max(wo[i * ROW + X + lane] - wl[LOW + lane], 0.0)
-            p = wo[i * ROW + P + lane] * wl[TOTAL + lane]
-            wo[i * ROW + X + lane] = off
-            wo[i * ROW + P + lane] = p
-            wl[MEAN + lane] += p * off
-            least = off <= wl[TIE + lane]
-            wl[REST + lane] -= 0.0 if least else p
-            wl[REST_SUM + lane] += p if least else 0.0
-    if not ball:
-        for lane in range(WIDTH):
-            wl[ETA + lane] = wl[LEVEL + lane]
-            wl[PIVOT + lane] = wl[MEAN + lane] if wl[ETA + lane] * wl[MEAN + lane] <= CENTRED else 0.0
-        return
-    for i in range(n_out):
-        for lane in range(WIDTH):
-            off = wo[i * ROW + X + lane] - wl[MEAN + lane]
-            part = wo[i * ROW + P + lane] * off * off
-            wl[SCALE + lane] += part
-            wl[SKEW + lane] += part * off
-    for lane in range(WIDTH):
-        radius, v = wl[LEVEL + lane], wl[SCALE + lane]
-        ceiling = -log_of(wl[REST + lane], wl[REST_SUM + lane])
-        flat = wl[HIGH + lane] - wl[LOW + lane] <= wl[TIE + lane]
-        sure = not flat and radius > 0.0 and ceiling - radius <= 1e-14 * ceiling
-        moves = not flat and radius > 0.0 and not sure
-        deviation = np.sqrt(v)
-        b = np.sqrt(radius / ceiling)
-        # Halley's step from eta = 0, where t = eta sqrt(v / 2K) (1 - eta m3 / 3v), t = b + b^3/3 + ..
-        t = b * (1.0 + b * b / 3.0 / (1.0 - 0.6 * b * b))
-        cold = t * np.sqrt(2.0 * ceiling) / deviation
-        bend = max(min(wl[SKEW + lane] / (3.0 * v) * cold, 0.75), -2.0)
-        cold = cold / (1.0 - bend)
-        eta = min(cold, HUGE) if moves else 0.0
-        wl[CEILING + lane] = ceiling
-        wl[SURE + lane] = 1.0 if sure else 0.0
-        wl[MOVES + lane] = 1.0 if moves else 0.0
-        wl[ETA + lane] = eta
-        wl[BEFORE + lane] = HUGE
-        wl[BELOW + lane] = 0.0
-        wl[ABOVE + lane] = 2.0 * HUGE  # none yet
-        wl[PIVOT + lane] = wl[MEAN + lane] if eta * wl[MEAN + lane] <= CENTRED else 0.0
+class Choice(NamedTuple):
+    """W choices of an adversary."""
+
+    x: Any  # (n,) values above the least of the support
+    p: Any  # (n,) nominal probabilities
+    low: Any  # the least value, ...
+    span: Any  # ... and how far the largest is above it
+    tie: Any  # values so close to it are minimisers
+    mean: Any  # of x
+    least: Any  # probability of the minimisers, ...
+    others: Any  # ... and minus that of the others
 
 
-@jit
-def tilted_sums(wo, wl, n_out):
-    """Sums of p0 exp(-eta (x - pivot)) times powers of x - pivot, and their logarithm."""
-    for lane in range(WIDTH):
-        wl[CHANGE + lane] = 0.0
-        wl[SUM + lane] = 0.0
-        wl[FIRST + lane] = 0.0
-        wl[SECOND + lane] = 0.0
-        wl[THIRD + lane] = 0.0
-    for i in range(n_out):
-        for lane in range(WIDTH):
-            off = wo[i * ROW + X + lane] - wl[PIVOT + lane]
-            p = wo[i * ROW + P + lane]
-            grown, change = exp_and_change(-wl[ETA + lane] * off)
-            weight = p * grown
-            wl[CHANGE + lane] += p * change
-            wl[SUM + lane] += weight
-            weight *= off
-            wl[FIRST + lane] += weight
-            weight *= off
-            wl[SECOND + lane] += weight
-            wl[THIRD + lane] += weight * off
-    for lane in range(WIDTH):
-        wl[LOG + lane] = log_of(wl[CHANGE + lane], wl[SUM + lane])
-        inverse = 1.0 / wl[SUM + lane]
-        mean = wl[FIRST + lane] * inverse
-        second = wl[SECOND + lane] * inverse
-        wl[SHIFT + lane] = mean
-        wl[SPREAD + lane] = max(second - mean * mean, 0.0)
-        wl[THIRD + lane] = wl[THIRD + lane] * inverse - 3.0 * mean * second + 2.0 * mean * mean * mean
+class Tilt(NamedTuple):
+    """The distribution proportional to p0 exp(-eta x), and its moments around the pivot."""
+
+    eta: Any
+    pivot: Any
+    total: Any  # E_p0 exp(-eta (x - pivot)) ...
+    log: Any  # ... and its logarithm
+    mean: Any
+    variance: Any
+    third: Any
 
 
-@jit
-def solve_ball(wo, wl, n_out):
-    """The root of KL(eta) = radius in every lane that moves; REST is KL - radius there.  Returns evaluations."""
+class Answer(NamedTuple):
+    """What the adversary does to W choices."""
+
+    value: Any
+    dual: Any  # eta; infinite where all mass is on the minimisers
+    variance: Any
+    gap: Any
+    tilt: Any
+
+
+@inner
+def look(x, p):
+    """W choices from values and probabilities; both are overwritten."""
+    total, low, high = lane(0.0), lane(INFINITE), lane(-INFINITE)
+    for i in range(len(x)):
+        total += p[i]
+        low = minimum(low, where(p[i] > 0.0, x[i], INFINITE))
+        high = maximum(high, where(p[i] > 0.0, x[i], -INFINITE))
+    scale, tie = 1.0 / total, tie_width(low, high)
+    mean, least, others = lane(0.0), lane(0.0), lane(0.0)
+    for i in range(len(x)):
+        x[i] = maximum(x[i] - low, 0.0)
+        p[i] *= scale
+        mean += p[i] * x[i]
+        least += where(x[i] <= tie, p[i], 0.0)
+        others -= where(x[i] <= tie, 0.0, p[i])
+    return Choice(x, p, low, high - low, tie, mean, least, others)
+
+
+@inner
+def tilted(choice, eta):
+    """Sums of p0 exp(-eta (x - pivot)) times powers of x - pivot, as moments."""
+    pivot = where(eta * choice.mean <= CENTRED, choice.mean, 0.0)
+    change, total, first, second, third = lane(0.0), lane(0.0), lane(0.0), lane(0.0), lane(0.0)
+    for i in range(len(choice.x)):
+        off = choice.x[i] - pivot
+        grown, grown_by = exp_and_change(-eta * off)
+        weight = choice.p[i] * grown
+        change += choice.p[i] * grown_by
+        total += weight
+        weight *= off
+        first += weight
+        weight *= off
+        second += weight
+        third += weight * off
+    inverse = 1.0 / total
+    mean, square = first * inverse, second * inverse
+    skew = third * inverse - 3.0 * mean * square + 2.0 * mean * mean * mean
+    return Tilt(eta, pivot, total, log_of(change, total), mean, maximum(square - mean * mean, 0.0), skew)
+
+
+@inner
+def penalty_answer(choice, eta, plain):
+    """The soft-min, or with ``plain`` the mean of the same distribution."""
+    tilt = tilted(choice, eta)
+    free = -tilt.log / eta
+    add = where(plain, tilt.mean, where(eta == 0.0, tilt.mean, free))
+    return Answer(choice.low + (tilt.pivot + add), eta, tilt.variance, eta * 0.0, tilt)
+
+
+@inner
+def ball_answer(choice, radius, plain):
+    """The least mean in the ball; ``plain`` changes nothing."""
+    ceiling = -log_of(choice.others, choice.least)
+    wide = (choice.span > choice.tie) & (radius > 0.0)
+    sure = wide & (ceiling - radius <= 1e-14 * ceiling)
+    tilt, rest = ball_root(choice, radius, ceiling, wide & (ceiling - radius > 1e-14 * ceiling))
+    value = choice.low + where(sure, 0.0, tilt.pivot + tilt.mean)
+    gap = where(tilt.eta > 0.0, absolute(rest) / tilt.eta, 0.0)
+    return Answer(value, where(sure, INFINITE, tilt.eta), where(sure, 0.0, tilt.variance), gap, tilt)
+
+
+@inner
+def first_dual(choice, radius, ceiling):
+    """Halley's step from eta = 0, where t = eta sqrt(v / 2K) (1 - eta m3 / 3v), t = b + b^3/3 + .."""
+    v, skew = lane(0.0), lane(0.0)
+    for i in range(len(choice.x)):
+        off = choice.x[i] - choice.mean
+        square = choice.p[i] * off * off
+        v += square
+        skew += square * off
+    b = sqrt(radius / ceiling)
+    t = b * (1.0 + b * b / 3.0 / (1.0 - 0.6 * b * b))
+    cold = t * sqrt(2.0 * ceiling) / sqrt(v)
+    bend = maximum(minimum(skew / (3.0 * v) * cold, 0.75), -2.0)
+    return minimum(cold / (1.0 - bend), HUGE)
+
+
+@inner
+def ball_root(choice, radius, ceiling, moves):
+    """The tilt with KL(eta) = radius where ``moves`` says so, eta = 0 elsewhere; and KL - radius."""
+    eta = where(moves, first_dual(choice, radius, ceiling), 0.0)
+    below, above, before = lane(0.0), lane(2.0 * HUGE), lane(HUGE)  # no upper end yet
     for count in range(1, MAX_EVALUATIONS + 1):
-        tilted_sums(wo, wl, n_out)
-        active = 0.0
-        for lane in range(WIDTH):
-            eta, radius, ceiling = wl[ETA + lane], wl[LEVEL + lane], wl[CEILING + lane]
-            v, slope = wl[SPREAD + lane], -eta * wl[SHIFT + lane]
-            kl = max(slope - wl[LOG + lane], 0.0)
-            rest = kl - radius
-            wl[REST + lane] = rest
-            low = eta if rest < 0.0 else wl[BELOW + lane]
-            high = eta if rest >= 0.0 else wl[ABOVE + lane]
-            noise = np.sqrt(2.0 * radius) + abs(slope) + abs(wl[LOG + lane])
-            close = abs(rest) <= RELATIVE * radius + ROUNDING * noise or high - low <= 4e-16 * high
-            moves = 0.0 if close else wl[MOVES + lane]
-            # t = atanh(a) - atanh(b), a = sqrt(KL/K), b = sqrt(radius/K); far away its cubic serves as well
-            a, b = np.sqrt(kl / ceiling), np.sqrt(radius / ceiling)
-            d = rest / (ceiling * (a + b) * (1.0 - a * b))
-            t = d + d * d * d / 3.0
-            room = max(1.0 - a * a, 1e-16)
-            first = eta * v / (2.0 * a * ceiling)
-            second = (v - eta * wl[THIRD + lane]) / (2.0 * a * ceiling) - first * first / a
-            second = second / room + 2.0 * a * (first / room) * (first / room)
-            first /= room
-            curved = 2.0 * first * first - t * second
-            step = 2.0 * t * first / curved if curved > first * first else t / first
-            new = eta - step
-            # outside the bracket, NaN, or no progress after a while: halve the bracket
-            inside = low < new < high and (count < PATIENCE or abs(rest) <= 0.5 * wl[BEFORE + lane])
-            far = np.sqrt(low) * np.sqrt(high) if 8.0 * low < high else 0.5 * (low + high)
-            far = 0.125 * high if low == 0.0 else far
-            far = 8.0 * low if high > HUGE else far  # no upper end yet
-            new = new if inside else far
-            new = new if moves > 0.0 else eta
-            wl[BEFORE + lane] = abs(rest)
-            wl[BELOW + lane] = low
-            wl[ABOVE + lane] = high
-            wl[MOVES + lane] = moves
-            wl[FIRST + lane] = new
-            active += moves
-        if active == 0.0:
-            return count
-        if count == MAX_EVALUATIONS:  # pragma: no cover - the bracket closes long before
-            return count
-        for lane in range(WIDTH):
-            wl[ETA + lane] = wl[FIRST + lane]
-            wl[PIVOT + lane] = wl[MEAN + lane] if wl[ETA + lane] * wl[MEAN + lane] <= CENTRED else 0.0
-    return MAX_EVALUATIONS
+        tilt = tilted(choice, eta)
+        slope = -eta * tilt.mean
+        kl = maximum(slope - tilt.log, 0.0)
+        rest = kl - radius
+        below, above = where(rest < 0.0, eta, below), where(rest >= 0.0, eta, above)
+        noise = sqrt(2.0 * radius) + absolute(slope) + absolute(tilt.log)
+        open_ = (absolute(rest) > RELATIVE * radius + ROUNDING * noise) & (above - below > 4e-16 * above)
+        moves = moves & open_
+        if not any_of(moves):
+            break
+        new = halley(tilt, kl, radius, ceiling)
+        # outside the bracket, NaN, or no progress after a while: halve the bracket
+        enough = where(count < PATIENCE, HUGE, 0.5 * before)
+        inside = (below < new) & (new < above) & (absolute(rest) <= enough)
+        middle = where(8.0 * below < above, sqrt(below) * sqrt(above), 0.5 * (below + above))
+        middle = where(below == 0.0, 0.125 * above, middle)
+        middle = where(above > HUGE, 8.0 * below, middle)
+        before = absolute(rest)
+        eta = where(moves, where(inside, new, middle), eta)
+    return tilt, rest
+
+
+@inner
+def halley(tilt, kl, radius, ceiling):
+    """A step for t = atanh(a) - atanh(b), a = sqrt(KL/K), b = sqrt(radius/K); far away its cubic serves as well."""
+    a, b = sqrt(kl / ceiling), sqrt(radius / ceiling)
+    d = (kl - radius) / (ceiling * (a + b) * (1.0 - a * b))
+    t = d + d * d * d / 3.0
+    room = maximum(1.0 - a * a, 1e-16)
+    first = tilt.eta * tilt.variance / (2.0 * a * ceiling)
+    second = (tilt.variance - tilt.eta * tilt.third) / (2.0 * a * ceiling) - first * first / a
+    second = second / room + 2.0 * a * (first / room) * (first / room)
+    first = first / room
+    curved = 2.0 * first * first - t * second
+    return tilt.eta - where(curved > first * first, 2.0 * t * first / curved, t / first)
 
 
 class WorstCase(NamedTuple):
@@ -297,10 +299,10 @@ def worst_case(
         raise bad("nominal", f"sums to {p0.sum():.9g}, not 1", cure="divide it by its sum")
     given, ball = one_of(radius, penalty)
     level = require_non_negative("radius" if ball else "penalty", given)
-    wo, wl = np.zeros(len(v) * ROW), np.zeros(LANE_NUMBERS)
-    p, out = np.empty(len(v)), np.empty(4)
-    _one(v, p0, level, ball, wo, wl, p, out)
-    return WorstCase(float(out[0]), p, float(out[1]), float(out[2]), float(out[3]))
+    x, p, out = np.repeat(v[:, None], W, 1), np.repeat(p0[:, None], W, 1), np.empty((4, W))
+    (_one_ball if ball else _one_penalty)(x, p, float(level), out)
+    value, dual, divergence, gap = out[:, 0].tolist()
+    return WorstCase(value, np.ascontiguousarray(p[:, 0]), dual, divergence, gap)
 
 
 def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLike, bool]:
@@ -316,36 +318,34 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
     )
 
 
+def _asked(answer: Any) -> Any:
+    """One of the two adversaries asked for its distribution."""
+
+    @inner
+    def ask(x, p, level, out):
+        """The answer to W equal choices; p becomes the adversary's distribution."""
+        choice = look(x, p)
+        found = answer(choice, level, False)
+        tilt, sure = found.tilt, found.dual == INFINITE
+        for i in range(len(x)):
+            grown, _ = exp_and_change(-tilt.eta * (x[i] - tilt.pivot))
+            alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
+            p[i] = where(sure, alone, p[i] * (grown / tilt.total))
+        kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
+        out[0], out[1], out[3] = found.value, found.dual, found.gap
+        out[2] = where(sure, -log_of(choice.others, choice.least), kl)
+
+    return ask
+
+
+_ask_ball, _ask_penalty = _asked(ball_answer), _asked(penalty_answer)
+
+
 @jit
-def _one(v, p0, level, ball, wo, wl, p, out):
-    n = len(v)
-    for lane in range(WIDTH):  # the other lanes hold one sure outcome
-        wl[LEVEL + lane] = 0.0
-        wo[P + lane] = 1.0
-    wl[LEVEL] = level
-    for i in range(n):
-        wo[i * ROW + X] = v[i]
-        wo[i * ROW + P] = p0[i]
-    prepare(wo, wl, n, ball)
-    gap = 0.0
-    if ball:
-        solve_ball(wo, wl, n)
-        sure = wl[SURE] > 0.0
-        gap = abs(wl[REST]) / wl[ETA] if wl[ETA] > 0.0 else 0.0
-    else:
-        tilted_sums(wo, wl, n)
-        sure = False
-    eta = math.inf if sure else wl[ETA]
-    for i in range(n):
-        if sure:
-            p[i] = wo[i * ROW + P] / wl[REST_SUM] if wo[i * ROW + X] <= wl[TIE] else 0.0
-        else:
-            p[i] = wo[i * ROW + P] * (exp_and_change(-eta * (wo[i * ROW + X] - wl[PIVOT]))[0] / wl[SUM])
-    out[0] = wl[LOW] + (wl[PIVOT] + wl[SHIFT])
-    if sure:
-        out[0] = wl[LOW]
-    elif not ball and eta > 0.0:
-        out[0] = wl[LOW] + (wl[PIVOT] - wl[LOG] / eta)
-    out[1] = eta
-    out[2] = wl[CEILING] if sure else max(-eta * wl[SHIFT] - wl[LOG], 0.0)
-    out[3] = gap
+def _one_ball(x, p, level, out):
+    _ask_ball(lanes(x), lanes(p), lane(level), lanes(out))
+
+
+@jit
+def _one_penalty(x, p, level, out):
+    _ask_penalty(lanes(x), lanes(p), lane(level), lanes(out))

@@ -23,13 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.laws import Laws
+from livarot.core.model import own
 from livarot.core.plan import Plan, check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import BoolArray, FloatArray, Int32Array, IntArray
-
-TIE = 1e-9
+from livarot.core.views import Bundle, opened, part, view
+from livarot.planning.steps import greedy, mean_at_start
 
 
 class BonusCode(NamedTuple):
@@ -82,7 +84,11 @@ def bonus_values(
     if q.size:
         check_shape("q", q, shape)
     values = empty_values(problem, len(counts))
-    _bonus(laws, problem.reward, problem.start, counts, code, state_visits, q, *values)
+    visits = state_visits if state_visits.size else np.zeros((1, 0, 0), dtype=np.int64)
+    lowered = np.ascontiguousarray(q).reshape((*shape[:2], -1) if q.size else (1, 0, 0))
+    _bonus(_model(problem, laws), code, counts, visits, lowered, np.empty(laws.n_actions), *values)
+    if q.size and not q.flags.c_contiguous:
+        q[...] = lowered.reshape(shape)
     return values
 
 
@@ -96,8 +102,8 @@ def optimistic_values(
     _check_counts(laws, counts)
     for name, empty in empty_values(problem, len(counts))._asdict().items():
         check_shape(name, getattr(values, name), empty.shape)
-    widest = int(np.diff(laws.row_start).max())
-    _optimistic(laws, problem.reward, problem.start, counts, width, widest, due, *values)
+    memory = np.empty((3, max(int(np.diff(laws.row_start).max()), laws.n_actions)))
+    _optimistic(_model(problem, laws), counts, width, due, memory, *values)
 
 
 def noisy_values(
@@ -106,7 +112,8 @@ def noisy_values(
     """Standard normals ``noise`` (R, H, S, A) times scale/sqrt N + scale_left (H-h)/N are added to Q."""
     _check_counts(laws, counts)
     values = empty_values(problem, len(counts))
-    _noisy(laws, problem.reward, problem.start, counts, noise, scale, scale_left, *values)
+    flat = np.ascontiguousarray(noise).reshape(len(counts), problem.horizon, -1)
+    _noisy(_model(problem, laws), counts, flat, (float(scale), float(scale_left)), np.empty(laws.n_actions), *values)
     return values
 
 
@@ -114,7 +121,7 @@ def sampled_values(problem: Problem, laws: Laws, weights: FloatArray) -> Values:
     """The optimal policy for the law w / sum(w) of each pair, weights (R, rows) >= 0."""
     _check_counts(laws, weights)
     values = empty_values(problem, len(weights))
-    _sampled(laws, problem.reward, problem.start, weights, *values)
+    _sampled(_model(problem, laws), weights, np.empty(laws.n_actions), *values)
     return values
 
 
@@ -122,110 +129,144 @@ def _check_counts(laws: Laws, counts: NDArray[Any]) -> None:
     check_shape("counts", counts, (len(counts), len(laws.next_state)))
 
 
-@jit
-def _greedy(q, s, n_actions, value, policy):
-    """V(s) = max_a q[a] and the first action within the tie tolerance of it."""
-    high = q[0]
-    for a in range(1, n_actions):
-        high = max(high, q[a])
-    tie = high - TIE * (1.0 + abs(high))
-    a = 0
-    while q[a] < tie:
-        a += 1
-    value[s] = high
-    policy[s] = a
+class _Model(NamedTuple):
+    """What the planners read."""
+
+    laws: Laws
+    reward: FloatArray
+    start: FloatArray
 
 
-@jit
-def _start_value(node_start, node_state, start, value):
-    total = 0.0
-    for node in range(node_start[0], node_start[1]):
-        total += start[node_state[node]] * value[node_state[node]]
-    return total
+def _model(problem: Problem, laws: Laws) -> Bundle:
+    """Made once per kind of laws and kept with the problem."""
+    key = "tabular model" if laws.known else "tabular model of any next state"
+    found = problem.cache.get(key)
+    if not isinstance(found, Bundle) or found.fields.laws is not laws:
+        found = problem.cache[key] = Bundle(_Model(laws, problem.reward, problem.start))
+    return found
 
 
-@jit
-def _bonus(laws, reward, start, counts, code, state_visits, q_known, policy, value, start_value):
-    row_start, next_state, first_pair, node_start, node_state, n_actions, _ = laws
-    horizon = len(reward)
-    q = np.empty(n_actions)
-    lowered = q_known.shape[1] > 0
-    for r in range(len(counts)):
-        own = counts[r]
-        for h in range(horizon - 1, -1, -1):
-            follow = value[r, h + 1]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
+def _inducting(expected: Any) -> Any:
+    """Backward induction for one replica: Q = r + expected(model, data, h, pair of the law, pair of the stage, V)."""
+
+    @inner
+    def induct(model, data, q, policy, value):
+        laws, n_actions = model.laws, model.laws.n_actions
+        for h in range(len(policy) - 1, -1, -1):
+            for node in range(laws.node_start[h], laws.node_start[h + 1]):
+                s = laws.node_state[node]
                 for a in range(n_actions):
-                    pair = first_pair[h] + s * n_actions + a
-                    row, end, gain = row_start[pair], row_start[pair + 1], reward[h, s, a]
-                    if end - row == 1:
-                        q[a] = gain + follow[next_state[row]]
-                        continue
-                    visits, best, pivot = 0, -math.inf, follow[next_state[row]]
-                    first, second = 0.0, 0.0
-                    for i in range(row, end):
-                        n, v = own[i], follow[next_state[i]]
-                        visits += n
-                        best = max(best, v)
-                        first += n * (v - pivot)
-                        second += n * (v - pivot) * (v - pivot)
-                    if visits == 0:
-                        q[a] = gain + best
-                    else:
-                        share = 1.0 / visits
-                        first *= share
-                        bonus = code.over_root * math.sqrt(share)
-                        if code.variance > 0.0:
-                            bonus += code.variance * math.sqrt(max(second * share - first * first, 0.0) * share)
-                        bonus += (code.over_n + code.over_n_left * (horizon - h)) * share
-                        if code.correction > 0.0:
-                            most, far = float(horizon) * horizon, 0.0
-                            for i in range(row, end):
-                                seen = state_visits[r, h + 1, next_state[i]] if h + 1 < horizon else 0
-                                each = min(code.correction / seen, most) if seen > 0 else most
-                                far += own[i] * share * each
-                            bonus += math.sqrt(8.0 * share * far)
-                        q[a] = gain + min(pivot + first + code.scale * bonus, best)
-                    if lowered:
-                        q[a] = min(q[a], q_known[r, h, s, a])
-                        q_known[r, h, s, a] = q[a]
-                _greedy(q, s, n_actions, value[r, h], policy[r, h])
-        start_value[r] = _start_value(node_start, node_state, start, value[r, 0])
+                    local = s * n_actions + a
+                    q[a] = expected(model, data, h, laws.first_pair[h] + local, local, value[h + 1])
+                value[h, s], policy[h, s] = greedy(q)
+        return mean_at_start(laws.node_start, laws.node_state, model.start, value[0])
+
+    return induct
+
+
+@inner
+def _gain(model, h, local):
+    n_actions = model.laws.n_actions
+    return model.reward[h, local // n_actions, local % n_actions]
+
+
+class _Bonus(NamedTuple):
+    code: BonusCode
+    counts: Any  # (rows,)
+    visits: Any  # (H, S) of states, or empty
+    known: Any  # (H, S A) what Q was lowered to, or empty
+
+
+@inner
+def _with_bonus(model, data, h, pair, local, follow):
+    laws, code = model.laws, data.code
+    row, end, gain = laws.row_start[pair], laws.row_start[pair + 1], _gain(model, h, local)
+    if end - row == 1:
+        return gain + follow[laws.next_state[row]]
+    visits, best, pivot = 0, -math.inf, follow[laws.next_state[row]]
+    first, second = 0.0, 0.0
+    for i in range(row, end):
+        n, v = data.counts[i], follow[laws.next_state[i]]
+        visits += n
+        best = max(best, v)
+        first += n * (v - pivot)
+        second += n * (v - pivot) * (v - pivot)
+    hope = gain + best
+    if visits > 0:
+        share, left = 1.0 / visits, len(model.reward) - h
+        first *= share
+        bonus = code.over_root * math.sqrt(share)
+        if code.variance > 0.0:
+            bonus += code.variance * math.sqrt(max(second * share - first * first, 0.0) * share)
+        bonus += (code.over_n + code.over_n_left * left) * share
+        if code.correction > 0.0:
+            bonus += math.sqrt(8.0 * share * _correction(model, data, h, row, end, share))
+        hope = gain + min(pivot + first + code.scale * bonus, best)
+    if len(data.known):
+        hope = min(hope, data.known[h, local])
+        data.known[h, local] = hope
+    return hope
+
+
+@inner
+def _correction(model, data, h, row, end, share):
+    """sum_y p(y) min(correction/N'_{h+1}(y), H^2)."""
+    horizon, far = len(model.reward), 0.0
+    most = float(horizon) * horizon
+    for i in range(row, end):
+        seen = data.visits[h + 1, model.laws.next_state[i]] if h + 1 < horizon else 0
+        each = min(data.code.correction / seen, most) if seen > 0 else most
+        far += data.counts[i] * share * each
+    return far
+
+
+_induct_bonus = _inducting(_with_bonus)
 
 
 @jit
-def _optimistic(laws, reward, start, counts, width, widest, due, policy, value, start_value):
-    row_start, next_state, first_pair, node_start, node_state, n_actions, _ = laws
-    horizon = len(reward)
-    q = np.empty(n_actions)
-    mass, gains = np.empty(widest), np.empty(widest)
+def _bonus(model, code, counts, visits, known, q, policy, value, start_value):
+    m = opened(model)
     for r in range(len(counts)):
-        if not due[r]:
-            continue
-        for h in range(horizon - 1, -1, -1):
-            follow = value[r, h + 1]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                for a in range(n_actions):
-                    pair = first_pair[h] + s * n_actions + a
-                    row, n_next = row_start[pair], row_start[pair + 1] - row_start[pair]
-                    visits = 0
-                    for i in range(n_next):
-                        mass[i] = counts[r, row + i]
-                        gains[i] = follow[next_state[row + i]]
-                        visits += counts[r, row + i]
-                    if n_next > 1:
-                        half = 0.5 * width[r] * math.sqrt(n_next / max(visits, 1))
-                        best = l1_maximum(mass, gains, n_next, visits, half)
-                    else:
-                        best = gains[0]
-                    q[a] = reward[h, s, a] + best
-                _greedy(q, s, n_actions, value[r, h], policy[r, h])
-        start_value[r] = _start_value(node_start, node_state, start, value[r, 0])
+        data = _Bonus(code, view(counts)[r], own(visits, r), own(known, r))
+        start_value[r] = _induct_bonus(m, data, view(q), view(policy)[r], view(value)[r])
+
+
+class _Width(NamedTuple):
+    counts: Any
+    width: float
+    mass: Any
+    gains: Any
+
+
+@inner
+def _in_l1_ball(model, data, h, pair, local, follow):
+    laws = model.laws
+    row, n = laws.row_start[pair], laws.row_start[pair + 1] - laws.row_start[pair]
+    visits = 0
+    for i in range(n):
+        data.mass[i] = data.counts[row + i]
+        data.gains[i] = follow[laws.next_state[row + i]]
+        visits += data.counts[row + i]
+    best = data.gains[0]
+    if n > 1:
+        best = l1_maximum(data.mass, data.gains, n, visits, 0.5 * data.width * math.sqrt(n / max(visits, 1)))
+    return _gain(model, h, local) + best
+
+
+_induct_optimistic = _inducting(_in_l1_ball)
 
 
 @jit
+def _optimistic(model, counts, width, due, memory, policy, value, start_value):
+    m, room = opened(model), view(memory)
+    q = part(room[2], 0, m.laws.n_actions)
+    for r in range(len(counts)):
+        if due[r]:
+            data = _Width(view(counts)[r], width[r], room[0], room[1])
+            start_value[r] = _induct_optimistic(m, data, q, view(policy)[r], view(value)[r])
+
+
+@inner
 def l1_maximum(mass, gains, n, visits, half):
     """max of q.gains over |q - mass/visits|_1 <= 2 half; both arrays are overwritten (no visits: the largest gain).
 
@@ -250,59 +291,60 @@ def l1_maximum(mass, gains, n, visits, half):
     return top + total
 
 
+class _Noise(NamedTuple):
+    counts: Any
+    noise: Any  # (H, S A)
+    scales: Any
+
+
+@inner
+def _with_noise(model, data, h, pair, local, follow):
+    laws = model.laws
+    row, end, gain = laws.row_start[pair], laws.row_start[pair + 1], _gain(model, h, local)
+    if end - row == 1:
+        return gain + follow[laws.next_state[row]]
+    visits, mean, plain, best = 0, 0.0, 0.0, -math.inf
+    for i in range(row, end):
+        n, v = data.counts[i], follow[laws.next_state[i]]
+        visits += n
+        mean += n * v
+        plain += v
+        best = max(best, v)
+    mean = mean / visits if visits > 0 else plain / (end - row)
+    share = 1.0 / max(visits, 1)
+    sd = data.scales[0] * math.sqrt(share) + data.scales[1] * (len(model.reward) - h) * share
+    return max(gain + min(mean + sd * data.noise[h, local], best), 0.0)
+
+
+_induct_noisy = _inducting(_with_noise)
+
+
 @jit
-def _noisy(laws, reward, start, counts, noise, scale, scale_left, policy, value, start_value):
-    row_start, next_state, first_pair, node_start, node_state, n_actions, _ = laws
-    horizon = len(reward)
-    q = np.empty(n_actions)
+def _noisy(model, counts, noise, scales, q, policy, value, start_value):
+    m = opened(model)
     for r in range(len(counts)):
-        own = counts[r]
-        for h in range(horizon - 1, -1, -1):
-            follow = value[r, h + 1]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                for a in range(n_actions):
-                    pair = first_pair[h] + s * n_actions + a
-                    row, end, gain = row_start[pair], row_start[pair + 1], reward[h, s, a]
-                    if end - row == 1:
-                        q[a] = gain + follow[next_state[row]]
-                        continue
-                    visits, mean, plain, best = 0, 0.0, 0.0, -math.inf
-                    for i in range(row, end):
-                        n, v = own[i], follow[next_state[i]]
-                        visits += n
-                        mean += n * v
-                        plain += v
-                        best = max(best, v)
-                    mean = mean / visits if visits > 0 else plain / (end - row)
-                    share = 1.0 / max(visits, 1)
-                    sd = scale * math.sqrt(share) + scale_left * (horizon - h) * share
-                    q[a] = max(gain + min(mean + sd * noise[r, h, s, a], best), 0.0)
-                _greedy(q, s, n_actions, value[r, h], policy[r, h])
-        start_value[r] = _start_value(node_start, node_state, start, value[r, 0])
+        data = _Noise(view(counts)[r], view(noise)[r], scales)
+        start_value[r] = _induct_noisy(m, data, view(q), view(policy)[r], view(value)[r])
+
+
+@inner
+def _with_weights(model, weights, h, pair, local, follow):
+    laws = model.laws
+    row, end = laws.row_start[pair], laws.row_start[pair + 1]
+    total, mean, plain = 0.0, 0.0, 0.0
+    for i in range(row, end):
+        w, v = weights[i], follow[laws.next_state[i]]
+        total += w
+        mean += w * v
+        plain += v
+    return _gain(model, h, local) + (mean / total if total > 0.0 else plain / (end - row))
+
+
+_induct_sampled = _inducting(_with_weights)
 
 
 @jit
-def _sampled(laws, reward, start, weights, policy, value, start_value):
-    row_start, next_state, first_pair, node_start, node_state, n_actions, _ = laws
-    horizon = len(reward)
-    q = np.empty(n_actions)
+def _sampled(model, weights, q, policy, value, start_value):
+    m = opened(model)
     for r in range(len(weights)):
-        own = weights[r]
-        for h in range(horizon - 1, -1, -1):
-            follow = value[r, h + 1]
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                for a in range(n_actions):
-                    pair = first_pair[h] + s * n_actions + a
-                    row, end = row_start[pair], row_start[pair + 1]
-                    total, mean, plain = 0.0, 0.0, 0.0
-                    for i in range(row, end):
-                        w, v = own[i], follow[next_state[i]]
-                        total += w
-                        mean += w * v
-                        plain += v
-                    mean = mean / total if total > 0.0 else plain / (end - row)
-                    q[a] = reward[h, s, a] + mean
-                _greedy(q, s, n_actions, value[r, h], policy[r, h])
-        start_value[r] = _start_value(node_start, node_state, start, value[r, 0])
+        start_value[r] = _induct_sampled(m, view(weights)[r], view(q), view(policy)[r], view(value)[r])

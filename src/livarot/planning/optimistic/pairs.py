@@ -20,7 +20,9 @@ from livarot.planning.optimistic.choice import (
     two_outcomes,
     whitened,
 )
-from livarot.planning.optimistic.model import TIE, Result, known_law, own_whitener, value_range
+from livarot.planning.optimistic.result import Result, own_whitener, value_range
+from livarot.planning.steps import greedy as first_best
+from livarot.planning.steps import known_law
 
 
 class Room(NamedTuple):
@@ -134,14 +136,8 @@ def greedy(rule, model, h, room, result):
         for a in range(n_actions):
             hope = model.reward[h, s, a] + q[a]
             q[a] = min(max(hope, 0.0), ceiling) if rule.clips_q else hope
-        best = q[0]
-        for a in range(1, n_actions):
-            best = max(best, q[a])
-        tie, action = best - TIE * (1.0 + abs(best)), 0
-        while q[action] < tie:
-            action += 1
+        best, result.policy[h, s] = first_best(q)
         result.value[h, s] = min(best, ceiling) if rule.clips_v else best
-        result.policy[h, s] = np.int32(action)
         if rule.certified:
             high = model.reward[h, s, 0] + q_up[0]
             for a in range(1, n_actions):

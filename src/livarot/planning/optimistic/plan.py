@@ -30,14 +30,15 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from livarot.core.lanes import W
+from livarot.core.model import plan_model
 from livarot.core.plan import Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.planning.optimistic.layout import pair_blocks
-from livarot.planning.optimistic.model import Result, plan_model
 from livarot.planning.optimistic.pairs import plan_pairs
 from livarot.planning.optimistic.replicas import plan_replicas
+from livarot.planning.optimistic.result import Result
 from livarot.planning.optimistic.rule import CompiledRule, LaneRule
 from livarot.planning.optimistic.rules import JointMaximum, Rule, check_rule
 from livarot.planning.optimistic.screened import plan_screened

@@ -21,7 +21,8 @@ from livarot.planning.optimistic.choice import (
     two_outcomes,
     whitened,
 )
-from livarot.planning.optimistic.model import TIE, Result, known_law, own_whitener, value_range
+from livarot.planning.optimistic.result import Result, own_whitener, value_range
+from livarot.planning.steps import TIE, known_law
 
 
 class Room(NamedTuple):
