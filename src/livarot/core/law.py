@@ -41,3 +41,42 @@ def expectation(p, v):
     for i in range(1, len(p)):
         total += p[i] * v[i]
     return total
+
+
+@inner
+def mean_row(p, phi, mean):
+    """mean = sum_i p_i phi_i."""
+    n, m = phi.shape
+    for j in range(m):
+        total = p[0] * phi[0, j]
+        for i in range(1, n):
+            total += p[i] * phi[i, j]
+        mean[j] = total
+
+
+@inner
+def spread(p, phi, mean, weight, away):
+    """Weights w_k and vectors a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k'; how many.
+
+    One is enough for two outcomes: w = p_1 p_2, a = phi_1 - phi_2.
+    """
+    n, m = phi.shape
+    if n == 2:
+        weight[0] = p[0] * p[1]
+        for j in range(m):
+            away[0, j] = phi[0, j] - phi[1, j]
+        return 1
+    for i in range(n):
+        weight[i] = p[i]
+        for j in range(m):
+            away[i, j] = phi[i, j] - mean[j]
+    return n
+
+
+@inner
+def moment(weight, rows, count, j, k):
+    """Entry (j, k) of sum_{i < count} w_i rows_i rows_i'."""
+    total = weight[0] * rows[0, j] * rows[0, k]
+    for i in range(1, count):
+        total += weight[i] * rows[i, j] * rows[i, k]
+    return total

@@ -267,6 +267,9 @@ class Bundle:
         self._table = np.array(entries, dtype=np.int64)
         self.address = self._table.ctypes.data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bundle, (self.fields,)  # a copy has addresses of its own
+
 
 class BundleType(types.Type):
     """The type of bundles: that of the NamedTuple of views it opens to."""
