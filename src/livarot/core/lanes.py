@@ -487,7 +487,7 @@ def _is_flat(kind: Any, *items: Any) -> bool:
 
 def _places_fit(array: Any, places: Any, shift: Any) -> bool:
     return (
-        _is_flat(array, types.float64, types.int32)
+        _is_flat(array, types.float64, types.int64, types.int32)
         and _is_flat(places, types.int64, types.int32)
         and isinstance(shift, types.Integer)
     )

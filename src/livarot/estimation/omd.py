@@ -23,7 +23,7 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, any_of, lanes
 from livarot.core.linalg import blocks_of, whiten_all
-from livarot.core.plan import Episodes, Estimate, check_episodes, check_estimate, check_shape, typed
+from livarot.core.plan import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
@@ -37,7 +37,6 @@ from livarot.estimation.seen import (
     add_outcomes,
     alike,
     collect,
-    fits,
     law,
     learn_model,
     load,
@@ -45,12 +44,8 @@ from livarot.estimation.seen import (
     locate,
     make_places,
     make_room,
-    mark,
     move,
-    n_waves,
-    square_length,
     store,
-    store_symmetric,
 )
 
 
@@ -91,23 +86,22 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    return stepped(problem, estimate, episodes, StepRule(float(step_size), 0.0), within)
+    return stepped(problem, estimate, episodes, StepRule(float(step_size), None), within)
 
 
 class StepRule(NamedTuple):
-    """eta, and what phi phi' of one outcome is taken to be worth: 0 where the Hessian says (OMD; else ONS)."""
+    """eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)."""
 
     rate: float
-    information: float
+    information: float | None
 
 
 def stepped(
     problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet
 ) -> Estimate:
     """The estimate after the steps of one episode per replica."""
+    check_estimate(problem, estimate)
     theta, gram, whiten = estimate
-    if not (theta.dtype == gram.dtype == whiten.dtype == np.float64):
-        check_estimate(problem, estimate)
     if gram.size < SMALL:
         new = Estimate(theta.copy(), gram.copy(), whiten.copy())
     else:
@@ -118,19 +112,22 @@ def stepped(
 
 def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> None:
     """The steps of one episode per replica, in place; our error if something belongs to another problem."""
+    replicas = len(episodes.states)
+    if not len(new.theta) == len(within.radius) == replicas:
+        check_shape("estimate.theta", new.theta, (replicas, *problem.theta_shape))
+        check_shape("within.radius", within.radius, (replicas,))
     pending = np.zeros(new.theta.shape[:2], dtype=np.int8)
     # parameters of an ellipsoid are all looked at: no length is below -1
     limit = -1.0 if within.center.size else within.bound * within.bound * (1.0 + SLACK)
     model, numbers, turn = learn_model(problem), (*rule, limit), 0
     while True:
         turn = _update(model, *episodes, numbers, turn, *new, pending)
-        if turn < 0 or len(within.radius) != len(pending):
-            check_estimate(problem, new)
-            check_episodes(problem, episodes)
-            check_shape("estimate.theta", new.theta, (len(episodes.states), *problem.theta_shape))
-            check_set(new, within)
-        if turn <= 0:
+        if turn == 0:
             return
+        if turn < 0:
+            refuse_foreign(
+                problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, episodes
+            )
         project(problem, new, within, pending)
 
 
@@ -158,7 +155,7 @@ def project_estimate(problem: Problem, estimate: Estimate, within: ParameterSet)
     return new
 
 
-class Numbers(NamedTuple):
+class _Numbers(NamedTuple):
     """The estimates of all replicas and parameters, one after the other."""
 
     theta: Any
@@ -170,36 +167,35 @@ class Numbers(NamedTuple):
 
 @jit
 def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, pending):
-    """The steps of an episode from a turn on; 0 when all are done, -1 if something belongs to another problem.
+    """The steps of an episode from a turn on; 0 when all are done, -1 if a transition is not one of the problem's.
 
-    Turn 2w makes the steps of wave w.  Where Theta was left, ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD), and
-    turn 2w + 1 is due once theta has been projected in the norm of ``gram``: it gives both their new values.
+    Turn 2w makes the steps of wave w: of all stages, or of stage w where they share a parameter.  Where Theta was left,
+    ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD), and turn 2w + 1 is due once theta has been projected in the
+    norm of ``gram``: it gives both their new values.
     """
     model = opened(bundle)
-    if not fits(model, actions, theta, gram, whiten):
+    longest, horizon = model.longest, len(model.stage_table)
+    if actions.shape[1] != horizon:
         return -1
-    numbers, chosen = np.empty((2, actions.size), dtype=np.int64), np.empty(actions.size, dtype=np.int32)
-    vectors, squares = np.empty((7, model.longest, W)), np.empty((5, model.longest * model.longest, W))
-    rows, coordinates = np.empty((5, W), dtype=np.int64), np.empty((model.longest, W), dtype=np.int64)
-    seen = Seen(view(numbers)[0], view(numbers)[1], view(chosen))
-    own = Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2])
-    sizes, at = (theta.shape[2], gram.shape[2]), make_places(view(rows), view(coordinates))
-    while turn < 2 * n_waves(model):
-        found = collect(model, view(states), view(actions), view(choices), turn // 2, theta.shape[1], seen)
+    numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((2 * longest + 4, W), dtype=np.int64)
+    vectors, squares = np.empty((8, longest, W)), np.empty((5, longest * longest, W))
+    lists, rows = view(numbers), view(places)
+    seen = Seen(lists[0], lists[1], lists[2])
+    at = make_places(rows, longest, lanes(vectors)[7], view(vectors)[7])
+    own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2])
+    waves = horizon if model.n_parameters == 1 else 1
+    while turn < 2 * waves:
+        wave = turn // 2
+        last = wave + 1 if waves > 1 else horizon
+        found = collect(model, view(states), view(actions), view(choices), wave, last, seen)
         if found < 0:
             return -1
-        first, left = 0, False
+        first, left = np.int64(0), False
         while first < found:
             count = alike(model, seen, first, found)
             room = make_room(model, seen.pair[first], lanes(vectors), lanes(squares))
-            locate(model, seen, first, count, sizes, len(room.theta), at)
-            if turn % 2 == 0:
-                left |= _step(model, seen, at, rule, own, room)
-            elif own.pending[seen.own[first]] > 0:
-                mark(seen, at, 0, own.pending)
-                if rule[1] == 0.0:
-                    load(model, seen, at, own.theta, own.whiten, room)
-                    _finish(at, own, room)
+            locate(model.graph, seen, first, count, own.dim, gram.shape[2], at, len(room.theta))
+            left |= _advance(model.graph, seen, at, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
             first += count
         if left:
             return turn + 1
@@ -208,41 +204,48 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
 
 
 @inner
-def _step(model, seen, at, rule, own, room):
-    """The step of W transitions, each with a parameter (or block) of its own; has one left Theta?"""
-    eta, information, limit = rule
-    load(model, seen, at, own.theta, own.gram, room)
+def _advance(graph, seen, at, rate, information, limit, projected, own, room):
+    """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?"""
+    due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
+    _mark(seen, at, False, own.pending)
+    if projected and not due:
+        return False
+    load(graph, seen, at, own.theta, own.whiten if projected else own.gram, room)
+    left = False
+    if not projected:
+        left = any_of(_step(at, rate, information, own, room) > limit)
+        _mark(seen, at, left, own.pending)
+    gram, whiten = room.metric, room.gram
+    if information is not None:  # the metric stays
+        invert(room.low, whiten)
+    elif not left:  # Hcal += Hs at the new point
+        gram, whiten = room.gram, room.metric
+        law(room)
+        add_hessian(room, 1.0, gram)
+        cholesky(gram, room.low)
+        invert(room.low, whiten)
+    store(gram, whiten, at, own.gram, own.whiten)
+    return left
+
+
+@inner
+def _mark(seen, at, flag, pending):
+    for k in range(W):
+        pending[seen.own[at.seen[k]]] = flag
+
+
+@inner
+def _step(at, rate, information, own, room):
+    """room.metric <- Ht, theta <- theta - eta Ht^-1 g; |theta|^2."""
     law(room)
     load_gradient(room)
     for i in range(len(room.gram)):
         for j in range(i + 1):
             room.metric[i, j] = room.gram[i, j]
-    if information > 0.0:
-        add_outcomes(room, information, room.metric)
+    if information is None:
+        add_hessian(room, rate, room.metric)
     else:
-        add_hessian(room, eta, room.metric)
+        add_outcomes(room, information, room.metric)
     cholesky(room.metric, room.low)
     solve(room.low, room.step)
-    move(room, eta, at, own.theta)
-    left = any_of(square_length(own.theta, at, own.dim) > limit)
-    if left:
-        mark(seen, at, 1, own.pending)
-    if information == 0.0 and not left:
-        _finish(at, own, room)
-        return False
-    if information > 0.0:
-        invert(room.low, room.gram)
-    store_symmetric(room.metric, at, own.gram)
-    store(room.gram, at, own.whiten)
-    return left
-
-
-@inner
-def _finish(at, own, room):
-    """Hcal += Hs at the new point, and its whitener."""
-    law(room)
-    add_hessian(room, 1.0, room.gram)
-    cholesky(room.gram, room.low)
-    invert(room.low, room.metric)
-    store_symmetric(room.gram, at, own.gram)
-    store(room.metric, at, own.whiten)
+    return move(room, rate, at, own.theta, own.dim)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.inner import inner
-from livarot.core.lanes import W, put, take, where, with_number
+from livarot.core.lanes import W, put, take, where
 from livarot.core.law import logits, mean_row, moment, softmax, spread
 from livarot.core.problem import Problem
-from livarot.core.views import Bundle, matrix, part
+from livarot.core.views import Bundle, flat, matrix, part
 
 
 class LearnModel(NamedTuple):
@@ -26,6 +26,7 @@ class LearnModel(NamedTuple):
     stage_parameter: Any  # (H,)
     n_states: int
     n_actions: int
+    n_parameters: int
     longest: int  # the largest number of outcomes or of coordinates in a block
 
 
@@ -35,7 +36,7 @@ def learn_model(problem: Problem) -> Bundle:
     if found is None:
         longest = max(int(np.diff(problem.rows.block_start).max()), problem.max_reachable)
         tables = problem.rows.graph, problem.stage_table, problem.stage_parameter
-        model = LearnModel(*tables, problem.n_states, problem.n_actions, longest)
+        model = LearnModel(*tables, problem.n_states, problem.n_actions, problem.n_parameters, longest)
         found = problem.cache["learn model"] = Bundle(model)
     return found
 
@@ -54,68 +55,43 @@ class Seen(NamedTuple):
 @inner
 def pair_of(model, h, s, a, c):
     """The pair of a transition, or -1 if the problem has no such transition."""
-    if not (0 <= s < model.n_states and 0 <= a < model.n_actions and c >= 0):
+    if s < 0 or s >= model.n_states or a < 0 or a >= model.n_actions or c < 0:
         return -1
-    pair = (model.stage_table[h] * model.n_states + s) * model.n_actions + a
-    return pair if c < model.graph.row_start[pair + 1] - model.graph.row_start[pair] else -1
+    pair, start = (model.stage_table[h] * model.n_states + s) * model.n_actions + a, model.graph.row_start
+    return pair if c < start[pair + 1] - start[pair] else -1
 
 
 @inner
-def fits(model, actions, theta, gram, whiten):
-    """Do episodes and estimates have the shapes of the problem?"""
-    graph, horizon, replicas = model.graph, len(model.stage_table), len(actions)
-    parameters, size = model.stage_parameter[horizon - 1] + 1, graph.gram_start[len(graph.gram_start) - 1]
-    return (
-        actions.shape[1] == horizon
-        and theta.shape == (replicas, parameters, len(graph.block_coords))
-        and gram.shape == whiten.shape
-        and gram.shape == (replicas, parameters, size)
-    )
-
-
-@inner
-def n_waves(model):
-    """How many steps follow each other: one per stage where these share a parameter."""
-    horizon = len(model.stage_table)
-    return horizon if model.stage_parameter[horizon - 1] == 0 else 1
-
-
-@inner
-def collect(model, states, actions, choices, wave, parameters, seen):
-    """The transitions of a wave, those of one shape next to each other; their number, -1 if one is foreign."""
-    graph, waves, found = model.graph, n_waves(model), 0
+def collect(model, states, actions, choices, first, last, seen):
+    """The transitions of stages first to last, those of one shape together; their number, -1 if one is foreign."""
+    blocks, found = model.graph.pair_block, 0
     for r in range(len(actions)):
-        for h in range(wave, wave + 1 if waves > 1 else len(model.stage_table)):
-            pair = pair_of(model, h, states[r, h], actions[r, h], choices[r, h])
+        for h in range(first, last):
+            choice = choices[r, h]
+            pair = pair_of(model, h, states[r, h], actions[r, h], choice)
             if pair < 0:
                 return -1
-            if graph.pair_block[pair] >= 0:
-                seen.pair[found], seen.own[found] = pair, r * parameters + model.stage_parameter[h]
-                seen.chosen[found] = choices[r, h]
+            if blocks[pair] >= 0:
+                seen.pair[found], seen.chosen[found] = pair, choice
+                seen.own[found] = r * model.n_parameters + model.stage_parameter[h]
                 found += 1
-    placed = 0
+    shapes, placed = model.graph.pair_shape, 0
     while placed < found:  # there are few shapes as a rule: sweep once for each
-        lead = graph.pair_shape[seen.pair[placed]]
+        lead = shapes[seen.pair[placed]]
         for i in range(placed, found):
-            if graph.pair_shape[seen.pair[i]] == lead:
-                if i > placed:
-                    swap(seen, i, placed)
+            if shapes[seen.pair[i]] == lead:
+                for row in seen:
+                    row[i], row[placed] = row[placed], row[i]
                 placed += 1
     return found
 
 
 @inner
-def swap(seen, i, j):
-    seen.pair[i], seen.pair[j] = seen.pair[j], seen.pair[i]
-    seen.own[i], seen.own[j] = seen.own[j], seen.own[i]
-    seen.chosen[i], seen.chosen[j] = seen.chosen[j], seen.chosen[i]
-
-
-@inner
 def alike(model, seen, first, found):
     """How many transitions from ``first`` on fit into the lanes together."""
-    lead, count = model.graph.pair_shape[seen.pair[first]], 1
-    while count < W and first + count < found and model.graph.pair_shape[seen.pair[first + count]] == lead:
+    shapes, count = model.graph.pair_shape, 1
+    lead = shapes[seen.pair[first]]
+    while count < W and first + count < found and shapes[seen.pair[first + count]] == lead:
         count += 1
     return count
 
@@ -143,29 +119,31 @@ class Room(NamedTuple):
 class Places(NamedTuple):
     """Where the numbers of W transitions lie."""
 
+    coordinate: Any  # (n, W) in theta
+    feature: Any  # (n, W) of the first outcome; anywhere where a pair has no such column
+    present: Any  # (n,) lanes: 1 where it has
+    numbers: Any  # (n, W) the same as floats
+    theta: Any  # (W,) the whole parameter
+    gram: Any  # (W,) the block's matrix
+    row: Any  # (W,) the first outcome
     seen: Any  # (W,)
-    row: Any
-    feature: Any
-    gram: Any  # of the block's matrix
-    theta: Any  # of the whole parameter
-    coordinate: Any  # (n, W) of the block's coordinates of theta
 
 
 @inner
 def make_room(model, lead, vectors, squares):
     """Room for transitions of the shape of a pair."""
-    graph, block = model.graph, model.graph.pair_block[lead]
-    u, n = graph.row_start[lead + 1] - graph.row_start[lead], graph.block_start[block + 1] - graph.block_start[block]
+    starts, blocks, block = model.graph.row_start, model.graph.block_start, model.graph.pair_block[lead]
+    u, n = starts[lead + 1] - starts[lead], blocks[block + 1] - blocks[block]
     return Room(
         offset=part(vectors[0], 0, u),
         phi=matrix(squares[0], 0, u, n),
-        chosen=part(vectors[1], 0, 1),
+        chosen=vectors[1],
         theta=part(vectors[2], 0, n),
         gram=matrix(squares[1], 0, n, n),
         p=part(vectors[3], 0, u),
-        mean=part(vectors[4], 0, n),
+        mean=vectors[4],
         step=part(vectors[5], 0, n),
-        weight=part(vectors[6], 0, u),
+        weight=vectors[6],
         away=matrix(squares[2], 0, u, n),
         metric=matrix(squares[3], 0, n, n),
         low=matrix(squares[4], 0, n, n),
@@ -173,58 +151,45 @@ def make_room(model, lead, vectors, squares):
 
 
 @inner
-def make_places(rows, coordinates):
-    return Places(rows[0], rows[1], rows[2], rows[3], rows[4], coordinates)
+def make_places(rows, longest, present, numbers):
+    """Places for up to ``longest`` coordinates in a block."""
+    features = matrix(flat(rows), longest * W, longest, W)
+    few = 2 * longest
+    return Places(rows, features, present, numbers, rows[few], rows[few + 1], rows[few + 2], rows[few + 3])
 
 
 @inner
-def locate(model, seen, first, count, sizes, n, to):
-    """Fill :class:`Places`; ``sizes`` are d and G.  The spare lanes repeat the last transition."""
-    graph = model.graph
+def locate(graph, seen, first, count, d, size, at, n):
+    """Fill :class:`Places`; d numbers a parameter, ``size`` a matrix.  Spare lanes repeat the last transition."""
     for k in range(W):
-        place = first + min(k, count - 1)
+        place = first + (k if k < count else count - 1)
         pair, own = seen.pair[place], seen.own[place]
-        block = graph.pair_block[pair]
-        to.seen[k], to.row[k], to.feature[k] = place, graph.row_start[pair], graph.feat_start[pair]
-        to.gram[k], to.theta[k] = own * sizes[1] + graph.gram_start[block], own * sizes[0]
+        block, feature, column = graph.pair_block[pair], graph.feat_start[pair], graph.col_start[pair]
+        at.seen[k], at.row[k] = place, graph.row_start[pair]
+        at.gram[k], at.theta[k] = own * size + graph.gram_start[block], own * d
+        base = graph.block_start[block]
         for i in range(n):
-            to.coordinate[i, k] = own * sizes[0] + graph.block_coords[graph.block_start[block] + i]
+            at.coordinate[i, k] = own * d + graph.block_coords[base + i]
+            at.feature[i, k], at.numbers[i, k] = feature, 0.0
+        for j in range(graph.col_count[pair]):
+            i = graph.cols[column + j]
+            at.feature[i, k], at.numbers[i, k] = feature + j, 1.0
 
 
 @inner
-def load(model, seen, at, theta, gram, room):
+def load(graph, seen, at, theta, gram, room):
     """Offsets, features, choices, parameters and Gram matrices of W transitions."""
-    graph, (u, n) = model.graph, room.phi.shape
-    m = np.int64(graph.col_count[seen.pair[at.seen[0]]])
+    u, n = room.phi.shape
+    m = graph.col_count[seen.pair[at.seen[0]]]
     room.chosen[0] = take(seen.chosen, at.seen, 0)
     for i in range(u):
         room.offset[i] = take(graph.offset, at.row, i)
-    if m == n:
-        for i in range(u):
-            for j in range(n):
-                room.phi[i, j] = take(graph.feat, at.feature, i * n + j)
-    else:
-        spread_features(graph, seen, at, m, room)
+        for j in range(n):
+            room.phi[i, j] = take(graph.feat, at.feature[j], i * m) * at.present[j]
     for i in range(n):
         room.theta[i] = take(theta, at.coordinate[i], 0)
         for j in range(i + 1):
             room.gram[i, j] = take(gram, at.gram, i * n + j)
-
-
-@inner
-def spread_features(graph, seen, at, m, room):
-    """The m columns of each pair to their places among the block's."""
-    u, n = room.phi.shape
-    for i in range(u):
-        for j in range(n):
-            room.phi[i, j] = 0.0
-    for k in range(W):
-        first = graph.col_start[seen.pair[at.seen[k]]]
-        for j in range(m):
-            column = graph.cols[first + j]
-            for i in range(u):
-                entry = graph.feat[at.feature[k] + i * m + j]
-                room.phi[i, column] = with_number(room.phi[i, column], k, entry)
 
 
 @inner
@@ -267,43 +232,24 @@ def add_outcomes(room, scale, to):
 
 
 @inner
-def move(room, rate, at, theta):
-    """theta <- theta - rate * step."""
+def move(room, rate, at, theta, d):
+    """theta <- theta - rate * step; the squared length of the whole parameter."""
     for i in range(len(room.step)):
         room.theta[i] -= rate * room.step[i]
         put(theta, at.coordinate[i], 0, room.theta[i])
-
-
-@inner
-def square_length(theta, at, d):
-    """|theta|^2 of the whole parameters."""
-    total = take(theta, at.theta, 0) * take(theta, at.theta, 0)
-    for i in range(1, d):
+    total = 0.0
+    for i in range(d):
         x = take(theta, at.theta, i)
         total += x * x
     return total
 
 
 @inner
-def store(lower, at, to):
-    """The lower part of a matrix to where the block's matrix lies."""
-    n = len(lower)
+def store(gram, whiten, at, to_gram, to_whiten):
+    """A symmetric matrix and a lower triangular one to where the blocks' matrices lie."""
+    n = len(gram)
     for i in range(n):
         for j in range(i + 1):
-            put(to, at.gram, i * n + j, lower[i, j])
-
-
-@inner
-def store_symmetric(lower, at, to):
-    store(lower, at, to)
-    n = len(lower)
-    for i in range(n):
-        for j in range(i):
-            put(to, at.gram, j * n + i, lower[i, j])
-
-
-@inner
-def mark(seen, at, flag, pending):
-    """Set the flags of W parameters."""
-    for k in range(W):
-        pending[seen.own[at.seen[k]]] = flag
+            put(to_gram, at.gram, i * n + j, gram[i, j])
+            put(to_gram, at.gram, j * n + i, gram[i, j])
+            put(to_whiten, at.gram, i * n + j, whiten[i, j])
