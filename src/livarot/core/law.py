@@ -56,7 +56,7 @@ def mean_row(p, phi, mean):
 
 @inner
 def spread(p, phi, mean, weight, away):
-    """Weights w_k and vectors a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k'; how many.
+    """Weights w_k and columns a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k'; how many.
 
     One is enough for two outcomes: w = p_1 p_2, a = phi_1 - phi_2.
     """
@@ -64,19 +64,17 @@ def spread(p, phi, mean, weight, away):
     if n == 2:
         weight[0] = p[0] * p[1]
         for j in range(m):
-            away[0, j] = phi[0, j] - phi[1, j]
+            away[j, 0] = phi[0, j] - phi[1, j]
         return 1
     for i in range(n):
         weight[i] = p[i]
         for j in range(m):
-            away[i, j] = phi[i, j] - mean[j]
+            away[j, i] = phi[i, j] - mean[j]
     return n
 
 
 @inner
-def moment(weight, rows, count, j, k):
-    """Entry (j, k) of sum_{i < count} w_i rows_i rows_i'."""
-    total = weight[0] * rows[0, j] * rows[0, k]
-    for i in range(1, count):
-        total += weight[i] * rows[i, j] * rows[i, k]
-    return total
+def scaled(weight, row, to):
+    """to_i = w_i row_i."""
+    for i in range(len(to)):
+        to[i] = weight[i] * row[i]

@@ -17,7 +17,7 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.law import logits, mean_row, moment, softmax, spread
+from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.linalg import (
     Blocks,
     block_of,
@@ -135,6 +135,7 @@ class _Point(NamedTuple):
     p: Any
     mean: Any
     weight: Any
+    scaled: Any
     away: Any  # (longest^2,)
 
 
@@ -144,14 +145,14 @@ def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, re
     model = opened(bundle)
     graph, d = model.graph, theta.shape[2]
     blocks = Blocks(graph.block_start, graph.gram_start)
-    vectors, local = np.empty((8, d)), np.empty((4, model.longest))
+    vectors, local = np.empty((8, d)), np.empty((5, model.longest))
     matrices, away = np.empty((3, gram.shape[2])), np.empty(model.longest * model.longest)
     rows, parts, squares = view(vectors), view(local), view(matrices)
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), settings[0])
             own, hessian = view(theta)[r, k], view(gram)[r, k]
-            point = _Point(rows[0], rows[1], hessian, parts[0], parts[1], parts[2], parts[3], view(away))
+            point = _Point(rows[0], rows[1], hessian, parts[0], parts[1], parts[2], parts[3], parts[4], view(away))
             for i in range(d):
                 point.x[i] = own[graph.block_coords[i]]
             ended = _newton(graph, blocks, data, point, settings[1], max_iter, bound, rows, squares)
@@ -215,7 +216,7 @@ def derivatives(graph, blocks, data, point):
         row, first, column = graph.row_start[pair], blocks.first[block], graph.col_start[pair]
         u = graph.row_start[pair + 1] - row
         phi, p, mean = matrix(graph.feat, graph.feat_start[pair], u, m), part(point.p, 0, u), part(point.mean, 0, m)
-        away, hessian = matrix(point.away, 0, u, m), block_of(blocks, point.hessian, block)
+        away, hessian = matrix(point.away, 0, m, u), block_of(blocks, point.hessian, block)
         for j in range(m):
             point.local[j] = point.x[first + graph.cols[column + j]]
         logits(part(graph.offset, row, u), phi, point.local, p)
@@ -226,15 +227,16 @@ def derivatives(graph, blocks, data, point):
             weight += data.counts[n, i]
             if data.counts[n, i] > 0.0:
                 total -= data.counts[n, i] * math.log(p[i])
-        count = spread(p, phi, mean, point.weight, away)
+        row = part(point.scaled, 0, spread(p, phi, mean, point.weight, away))
         for j in range(m):
             cj = graph.cols[column + j]
             slope = weight * mean[j]
             for i in range(u):
                 slope -= data.counts[n, i] * phi[i, j]
             point.gradient[first + cj] += slope
+            scaled(point.weight, away[j], row)
             for k in range(j + 1):
                 ck = graph.cols[column + k]
-                hessian[cj, ck] += weight * moment(point.weight, away, count, j, k)
+                hessian[cj, ck] += weight * expectation(row, away[k])
                 hessian[ck, cj] = hessian[cj, ck]
     return total

@@ -21,7 +21,7 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.lanes import W, any_of, lanes
+from livarot.core.lanes import W, lanes
 from livarot.core.linalg import blocks_of, whiten_all
 from livarot.core.plan import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.core.pool import SMALL, fresh_copy
@@ -45,6 +45,7 @@ from livarot.estimation.seen import (
     make_places,
     make_room,
     move,
+    square_length,
     store,
 )
 
@@ -178,10 +179,10 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
     if actions.shape[1] != horizon:
         return -1
     numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((2 * longest + 4, W), dtype=np.int64)
-    vectors, squares = np.empty((8, longest, W)), np.empty((5, longest * longest, W))
+    vectors, squares = np.empty((9, longest, W)), np.empty((5, longest * longest, W))
     lists, rows = view(numbers), view(places)
     seen = Seen(lists[0], lists[1], lists[2])
-    at = make_places(rows, longest, lanes(vectors)[7], view(vectors)[7])
+    at = make_places(rows, longest, lanes(vectors)[8], view(vectors)[8])
     own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2])
     waves = horizon if model.n_parameters == 1 else 1
     while turn < 2 * waves:
@@ -213,7 +214,9 @@ def _advance(graph, seen, at, rate, information, limit, projected, own, room):
     load(graph, seen, at, own.theta, own.whiten if projected else own.gram, room)
     left = False
     if not projected:
-        left = any_of(_step(at, rate, information, own, room) > limit)
+        _step(at, rate, information, own, room)
+        for k in range(W):
+            left |= square_length(own.theta, at.theta[k], own.dim) > limit
         _mark(seen, at, left, own.pending)
     gram, whiten = room.metric, room.gram
     if information is not None:  # the metric stays
@@ -236,7 +239,7 @@ def _mark(seen, at, flag, pending):
 
 @inner
 def _step(at, rate, information, own, room):
-    """room.metric <- Ht, theta <- theta - eta Ht^-1 g; |theta|^2."""
+    """room.metric <- Ht, theta <- theta - eta Ht^-1 g."""
     law(room)
     load_gradient(room)
     for i in range(len(room.gram)):
@@ -248,4 +251,4 @@ def _step(at, rate, information, own, room):
         add_outcomes(room, information, room.metric)
     cholesky(room.metric, room.low)
     solve(room.low, room.step)
-    return move(room, rate, at, own.theta, own.dim)
+    move(room, rate, at, own.theta)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.inner import inner
-from livarot.core.lanes import W, put, take, where
-from livarot.core.law import logits, mean_row, moment, softmax, spread
+from livarot.core.lanes import W, lane, load_lane, number_in, put, take, where
+from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.problem import Problem
 from livarot.core.views import Bundle, flat, matrix, part
 
@@ -111,7 +111,8 @@ class Room(NamedTuple):
     mean: Any  # (n,)
     step: Any  # (n,)
     weight: Any  # (U,)
-    away: Any  # (U, n)
+    away: Any  # (n, U)
+    scaled: Any  # (U,)
     metric: Any  # (n, n) lower part
     low: Any  # (n, n)
 
@@ -144,7 +145,8 @@ def make_room(model, lead, vectors, squares):
         mean=vectors[4],
         step=part(vectors[5], 0, n),
         weight=vectors[6],
-        away=matrix(squares[2], 0, u, n),
+        away=matrix(squares[2], 0, n, u),
+        scaled=vectors[7],
         metric=matrix(squares[3], 0, n, n),
         low=matrix(squares[4], 0, n, n),
     )
@@ -214,10 +216,17 @@ def load_gradient(room):
 @inner
 def add_hessian(room, scale, to):
     """to += scale * Hessian of the loss (lower part)."""
-    count = spread(room.p, room.phi, room.mean, room.weight, room.away)
+    add_squares(room, spread(room.p, room.phi, room.mean, room.weight, room.away), scale, to)
+
+
+@inner
+def add_squares(room, count, scale, to):
+    """to += scale * sum_{i < count} w_i a_i a_i' (lower part)."""
     for j in range(len(to)):
+        row = part(room.scaled, 0, count)
+        scaled(room.weight, room.away[j], row)
         for k in range(j + 1):
-            to[j, k] += scale * moment(room.weight, room.away, count, j, k)
+            to[j, k] += scale * expectation(row, room.away[k])
 
 
 @inner
@@ -226,22 +235,31 @@ def add_outcomes(room, scale, to):
     u, n = room.phi.shape
     for i in range(u):
         room.weight[i] = 1.0
-    for j in range(n):
-        for k in range(j + 1):
-            to[j, k] += scale * moment(room.weight, room.phi, u, j, k)
+        for j in range(n):
+            room.away[j, i] = room.phi[i, j]
+    add_squares(room, u, scale, to)
 
 
 @inner
-def move(room, rate, at, theta, d):
-    """theta <- theta - rate * step; the squared length of the whole parameter."""
+def move(room, rate, at, theta):
+    """theta <- theta - rate * step."""
     for i in range(len(room.step)):
         room.theta[i] -= rate * room.step[i]
         put(theta, at.coordinate[i], 0, room.theta[i])
-    total = 0.0
-    for i in range(d):
-        x = take(theta, at.theta, i)
+
+
+@inner
+def square_length(theta, first, d):
+    """|theta|^2 of one whole parameter."""
+    whole, total, rest = d // W * W, lane(0.0), 0.0
+    for i in range(0, whole, W):
+        x = load_lane(theta, first + i)
         total += x * x
-    return total
+    for k in range(W if whole > 0 else 0):
+        rest += number_in(total, k)
+    for i in range(first + whole, first + d):
+        rest += theta[i] * theta[i]
+    return rest
 
 
 @inner
