@@ -178,11 +178,11 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
     longest, horizon = model.longest, len(model.stage_table)
     if actions.shape[1] != horizon:
         return -1
-    numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((2 * longest + 4, W), dtype=np.int64)
-    vectors, squares = np.empty((9, longest, W)), np.empty((5, longest * longest, W))
+    numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((4 * longest + 4, W), dtype=np.int64)
+    vectors, squares, columns = np.empty((8, longest, W)), np.empty((5, longest * longest, W)), np.empty((longest + 1, W))
     lists, rows = view(numbers), view(places)
     seen = Seen(lists[0], lists[1], lists[2])
-    at = make_places(rows, longest, lanes(vectors)[8], view(vectors)[8])
+    at = make_places(rows, model.most_out, longest, view(columns))
     own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2])
     waves = horizon if model.n_parameters == 1 else 1
     while turn < 2 * waves:
@@ -194,8 +194,8 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
         first, left = np.int64(0), False
         while first < found:
             count = alike(model, seen, first, found)
-            room = make_room(model, seen.pair[first], lanes(vectors), lanes(squares))
-            locate(model.graph, seen, first, count, own.dim, gram.shape[2], at, len(room.theta))
+            u, n = locate(model.graph, seen, first, count, (own.dim, gram.shape[2]), at)
+            room = make_room(u, n, lanes(vectors), lanes(squares), lanes(at.numbers))
             left |= _advance(model.graph, seen, at, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
             first += count
         if left:

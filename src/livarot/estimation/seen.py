@@ -1,7 +1,8 @@
-"""Transitions as the estimates read them: W of one shape at a time, as lanes.
+"""Transitions as the estimates read them: W at a time, as lanes.
 
-Features of a pair are spread over all coordinates of its block, with zeros where the pair has none, so that the
-transitions in the lanes differ in their numbers only.
+The transitions in the lanes have blocks of one size n.  Features of a pair are spread over all coordinates of its
+block, with zeros where the pair has none, and outcomes beyond those of a pair have probability 0, so that the lanes
+differ in their numbers only.  Adding these zeros changes no bit, so results do not depend on what shares the lanes.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.inner import inner
-from livarot.core.lanes import W, lane, load_lane, number_in, put, take, where
+from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.problem import Problem
 from livarot.core.views import Bundle, flat, matrix, part
+
+NEVER = -1e300  # the logit of an outcome that a pair does not have
 
 
 class LearnModel(NamedTuple):
@@ -27,16 +30,21 @@ class LearnModel(NamedTuple):
     n_states: int
     n_actions: int
     n_parameters: int
+    most_out: int  # the largest number of outcomes
     longest: int  # the largest number of outcomes or of coordinates in a block
+    kind: Any  # (pairs,) equal for pairs that may share the lanes
 
 
 def learn_model(problem: Problem) -> Bundle:
     """Made once and kept with the problem."""
     found: Bundle | None = problem.cache.get("learn model")
     if found is None:
-        longest = max(int(np.diff(problem.rows.block_start).max()), problem.max_reachable)
-        tables = problem.rows.graph, problem.stage_table, problem.stage_parameter
-        model = LearnModel(*tables, problem.n_states, problem.n_actions, problem.n_parameters, longest)
+        rows, sizes = problem.rows, np.diff(problem.rows.block_start)
+        most_out = problem.max_reachable
+        kind = 2 * sizes[rows.pair_block] + (rows.outcomes == 2)  # two outcomes have a formula of their own
+        tables = rows.graph, problem.stage_table, problem.stage_parameter
+        numbers = problem.n_states, problem.n_actions, problem.n_parameters, most_out
+        model = LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind)
         found = problem.cache["learn model"] = Bundle(model)
     return found
 
@@ -63,7 +71,7 @@ def pair_of(model, h, s, a, c):
 
 @inner
 def collect(model, states, actions, choices, first, last, seen):
-    """The transitions of stages first to last, those of one shape together; their number, -1 if one is foreign."""
+    """The transitions of stages first to last, those of one kind together; their number, -1 if one is foreign."""
     blocks, found = model.graph.pair_block, 0
     for r in range(len(actions)):
         for h in range(first, last):
@@ -75,11 +83,11 @@ def collect(model, states, actions, choices, first, last, seen):
                 seen.pair[found], seen.chosen[found] = pair, choice
                 seen.own[found] = r * model.n_parameters + model.stage_parameter[h]
                 found += 1
-    shapes, placed = model.graph.pair_shape, 0
-    while placed < found:  # there are few shapes as a rule: sweep once for each
-        lead = shapes[seen.pair[placed]]
+    placed = 0
+    while placed < found:  # there are few kinds as a rule: sweep once for each
+        lead = model.kind[seen.pair[placed]]
         for i in range(placed, found):
-            if shapes[seen.pair[i]] == lead:
+            if model.kind[seen.pair[i]] == lead:
                 for row in seen:
                     row[i], row[placed] = row[placed], row[i]
                 placed += 1
@@ -89,9 +97,8 @@ def collect(model, states, actions, choices, first, last, seen):
 @inner
 def alike(model, seen, first, found):
     """How many transitions from ``first`` on fit into the lanes together."""
-    shapes, count = model.graph.pair_shape, 1
-    lead = shapes[seen.pair[first]]
-    while count < W and first + count < found and shapes[seen.pair[first + count]] == lead:
+    lead, count = model.kind[seen.pair[first]], 1
+    while count < W and first + count < found and model.kind[seen.pair[first + count]] == lead:
         count += 1
     return count
 
@@ -100,8 +107,9 @@ def alike(model, seen, first, found):
 
 
 class Room(NamedTuple):
-    """W transitions with U outcomes in blocks of n coordinates."""
+    """W transitions with up to U outcomes in blocks of n coordinates."""
 
+    outcomes: Any  # how many each has
     offset: Any  # (U,)
     phi: Any  # (U, n)
     chosen: Any  # (1,)
@@ -118,24 +126,65 @@ class Room(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the numbers of W transitions lie."""
+    """Where the numbers of W transitions lie; beyond a pair's outcomes and columns: anywhere."""
 
+    outcome: Any  # (U, W) offsets
+    row: Any  # (U, W) features of an outcome ...
+    column: Any  # (n, W) ... and how far from there
+    feature: Any  # (W,) one of them
     coordinate: Any  # (n, W) in theta
-    feature: Any  # (n, W) of the first outcome; anywhere where a pair has no such column
-    present: Any  # (n,) lanes: 1 where it has
-    numbers: Any  # (n, W) the same as floats
     theta: Any  # (W,) the whole parameter
     gram: Any  # (W,) the block's matrix
-    row: Any  # (W,) the first outcome
     seen: Any  # (W,)
+    numbers: Any  # (1 + n, W) floats: numbers of outcomes, then 1 where a pair has the column and 0 elsewhere
 
 
 @inner
-def make_room(model, lead, vectors, squares):
-    """Room for transitions of the shape of a pair."""
-    starts, blocks, block = model.graph.row_start, model.graph.block_start, model.graph.pair_block[lead]
-    u, n = starts[lead + 1] - starts[lead], blocks[block + 1] - blocks[block]
+def make_places(whole, most_out, longest, numbers):
+    """Places for so many outcomes and coordinates, in 4 longest + 4 rows of W."""
+    size, few = longest * W, 4 * longest
+    return Places(
+        matrix(flat(whole), 0, most_out, W),
+        matrix(flat(whole), size, most_out, W),
+        matrix(flat(whole), 2 * size, longest, W),
+        whole[few],
+        matrix(flat(whole), 3 * size, longest, W),
+        whole[few + 1],
+        whole[few + 2],
+        whole[few + 3],
+        numbers,
+    )
+
+
+@inner
+def locate(graph, seen, first, count, sizes, at):
+    """Fill :class:`Places`; ``sizes`` are d and G.  Spare lanes repeat the last transition.  The largest U, and n."""
+    most, n = 0, 0
+    for k in range(W):
+        place = first + (k if k < count else count - 1)
+        pair, own = seen.pair[place], seen.own[place]
+        block, u, m = graph.pair_block[pair], graph.row_start[pair + 1] - graph.row_start[pair], graph.col_count[pair]
+        base, column = graph.block_start[block], graph.col_start[pair]
+        n = graph.block_start[block + 1] - base
+        at.seen[k], at.theta[k], at.gram[k] = place, own * sizes[0], own * sizes[1] + graph.gram_start[block]
+        at.numbers[0, k] = u
+        for i in range(n):
+            at.coordinate[i, k] = own * sizes[0] + graph.block_coords[base + i]
+            at.column[i, k], at.numbers[1 + i, k] = 0, 0.0
+        for j in range(m):
+            i = graph.cols[column + j]
+            at.column[i, k], at.numbers[1 + i, k] = j, 1.0
+        for i in range(len(at.outcome)):
+            inside = i if i < u else 0
+            at.outcome[i, k], at.row[i, k] = graph.row_start[pair] + inside, graph.feat_start[pair] + inside * m
+        most = u if u > most else most
+    return most, n
+
+
+@inner
+def make_room(u, n, vectors, squares, numbers):
     return Room(
+        outcomes=numbers[0],
         offset=part(vectors[0], 0, u),
         phi=matrix(squares[0], 0, u, n),
         chosen=vectors[1],
@@ -153,41 +202,17 @@ def make_room(model, lead, vectors, squares):
 
 
 @inner
-def make_places(rows, longest, present, numbers):
-    """Places for up to ``longest`` coordinates in a block."""
-    features = matrix(flat(rows), longest * W, longest, W)
-    few = 2 * longest
-    return Places(rows, features, present, numbers, rows[few], rows[few + 1], rows[few + 2], rows[few + 3])
-
-
-@inner
-def locate(graph, seen, first, count, d, size, at, n):
-    """Fill :class:`Places`; d numbers a parameter, ``size`` a matrix.  Spare lanes repeat the last transition."""
-    for k in range(W):
-        place = first + (k if k < count else count - 1)
-        pair, own = seen.pair[place], seen.own[place]
-        block, feature, column = graph.pair_block[pair], graph.feat_start[pair], graph.col_start[pair]
-        at.seen[k], at.row[k] = place, graph.row_start[pair]
-        at.gram[k], at.theta[k] = own * size + graph.gram_start[block], own * d
-        base = graph.block_start[block]
-        for i in range(n):
-            at.coordinate[i, k] = own * d + graph.block_coords[base + i]
-            at.feature[i, k], at.numbers[i, k] = feature, 0.0
-        for j in range(graph.col_count[pair]):
-            i = graph.cols[column + j]
-            at.feature[i, k], at.numbers[i, k] = feature + j, 1.0
-
-
-@inner
 def load(graph, seen, at, theta, gram, room):
     """Offsets, features, choices, parameters and Gram matrices of W transitions."""
     u, n = room.phi.shape
-    m = graph.col_count[seen.pair[at.seen[0]]]
     room.chosen[0] = take(seen.chosen, at.seen, 0)
+    present = lanes(at.numbers)
     for i in range(u):
-        room.offset[i] = take(graph.offset, at.row, i)
+        room.offset[i] = where(room.outcomes > i, take(graph.offset, at.outcome[i], 0), NEVER)
         for j in range(n):
-            room.phi[i, j] = take(graph.feat, at.feature[j], i * m) * at.present[j]
+            for k in range(W):
+                at.feature[k] = at.row[i, k] + at.column[j, k]
+            room.phi[i, j] = take(graph.feat, at.feature, 0) * present[1 + j]
     for i in range(n):
         room.theta[i] = take(theta, at.coordinate[i], 0)
         for j in range(i + 1):
@@ -199,6 +224,8 @@ def law(room):
     """Probabilities and mean feature at room.theta."""
     logits(room.offset, room.phi, room.theta, room.p)
     softmax(room.p, room.p)
+    for i in range(len(room.p)):
+        room.p[i] = where(room.outcomes > i, room.p[i], 0.0)
     mean_row(room.p, room.phi, room.mean)
 
 
@@ -234,7 +261,7 @@ def add_outcomes(room, scale, to):
     """to += scale * sum_i phi_i phi_i' (lower part)."""
     u, n = room.phi.shape
     for i in range(u):
-        room.weight[i] = 1.0
+        room.weight[i] = where(room.outcomes > i, 1.0, 0.0)
         for j in range(n):
             room.away[j, i] = room.phi[i, j]
     add_squares(room, u, scale, to)
