@@ -19,11 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
-from livarot.core.jit import jit
 from livarot.core.plan import Episodes, Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.errors import bad, require_positive

@@ -74,7 +74,7 @@ def fit_history(
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
     theta, gram = theta.copy(), np.empty((*theta.shape[:2], problem.rows.gram_size))
-    report = fit_counts(problem, tuple(history), reg, tol, max_iter, None, theta, gram)
+    report = fit_counts(problem, (history.pairs, history.counts, history.used), reg, tol, max_iter, None, theta, gram)
     failed = int((report[:, :, 1] > tol).sum())
     if failed:
         logger.warning("Newton's method stopped after %d steps in %d of the fits", max_iter, failed)

@@ -75,7 +75,7 @@ def fit_mle(
         raise bad("choices", told, index=first, count=int(wrong.sum()))
     theta, hessian = np.zeros((1, 1, problem.dim)), np.zeros((1, 1, rows.gram_size))
     data, limit = _counted(problem, pairs, choices, w), float(bound) if math.isfinite(bound) else None
-    (objective, decrement, steps), = fit_counts(problem, data, reg, tol, max_iter, limit, theta, hessian)[0]
+    ((objective, decrement, steps),) = fit_counts(problem, data, reg, tol, max_iter, limit, theta, hessian)[0]
     return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= tol))
 
 
@@ -83,7 +83,7 @@ def hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: Fl
     """The packed Hessian of the loss at theta (d,), without a ridge."""
     point, hessian = theta.reshape(1, 1, -1).copy(), np.zeros((1, 1, problem.rows.gram_size))
     fit_counts(problem, _counted(problem, pairs, choices, np.ones(len(pairs))), 0.0, 0.0, 0, None, point, hessian)
-    return hessian[0, 0]
+    return np.asarray(hessian[0, 0])
 
 
 Counted = tuple[IntArray, FloatArray, IntArray]
@@ -212,14 +212,14 @@ def derivatives(graph, blocks, data, point):
     total = 0.5 * data.reg * dot(point.x, point.x)
     for n in range(len(data.pairs)):
         pair = data.pairs[n]
-        block, m = graph.pair_block[pair], np.int64(graph.col_count[pair])
-        row, first, column = graph.row_start[pair], blocks.first[block], graph.col_start[pair]
-        u = graph.row_start[pair + 1] - row
+        block, m = graph.pair_block[pair], graph.col_count[pair]
+        first, column, begin = blocks.first[block], graph.col_start[pair], graph.row_start[pair]
+        u = graph.row_start[pair + 1] - begin
         phi, p, mean = matrix(graph.feat, graph.feat_start[pair], u, m), part(point.p, 0, u), part(point.mean, 0, m)
         away, hessian = matrix(point.away, 0, m, u), block_of(blocks, point.hessian, block)
         for j in range(m):
             point.local[j] = point.x[first + graph.cols[column + j]]
-        logits(part(graph.offset, row, u), phi, point.local, p)
+        logits(part(graph.offset, begin, u), phi, point.local, p)
         softmax(p, p)
         mean_row(p, phi, mean)
         weight = 0.0

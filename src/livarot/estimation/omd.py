@@ -97,9 +97,7 @@ class StepRule(NamedTuple):
     information: float | None
 
 
-def stepped(
-    problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet
-) -> Estimate:
+def stepped(problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> Estimate:
     """The estimate after the steps of one episode per replica."""
     check_estimate(problem, estimate)
     theta, gram, whiten = estimate
@@ -126,9 +124,7 @@ def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRu
         if turn == 0:
             return
         if turn < 0:
-            refuse_foreign(
-                problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, episodes
-            )
+            refuse_foreign(problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, episodes)
         project(problem, new, within, pending)
 
 
@@ -179,7 +175,11 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
     if actions.shape[1] != horizon:
         return -1
     numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((4 * longest + 4, W), dtype=np.int64)
-    vectors, squares, columns = np.empty((8, longest, W)), np.empty((5, longest * longest, W)), np.empty((longest + 1, W))
+    vectors, squares, columns = (
+        np.empty((8, longest, W)),
+        np.empty((5, longest * longest, W)),
+        np.empty((longest + 1, W)),
+    )
     lists, rows = view(numbers), view(places)
     seen = Seen(lists[0], lists[1], lists[2])
     at = make_places(rows, model.most_out, longest, view(columns))

@@ -21,7 +21,8 @@ import numpy as np
 from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
-from livarot.estimation.omd import SLACK, StepRule, ball, project, stepped, take_steps
+from livarot.estimation.omd import StepRule, ball, project, stepped, take_steps
+from livarot.estimation.projection import SLACK
 
 
 def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, information: float, bound: float) -> Estimate:
@@ -37,7 +38,8 @@ def add_design(problem: Problem, gram: FloatArray, whiten: FloatArray, episodes:
     check_shape("gram", gram, (len(episodes.states), *problem.gram_shape))
     check_shape("whiten", whiten, gram.shape)
     unused = np.zeros((len(gram), *problem.theta_shape))
-    take_steps(problem, Estimate(unused, gram, whiten), episodes, StepRule(1.0, 1.0), ball(problem, math.inf, len(gram)))
+    new, within = Estimate(unused, gram, whiten), ball(problem, math.inf, len(gram))
+    take_steps(problem, new, episodes, StepRule(1.0, 1.0), within)
 
 
 def project_on_ball(problem: Problem, theta: FloatArray, gram: FloatArray, bound: float) -> FloatArray:

@@ -272,11 +272,9 @@ class _Judge:
                 self._planned = plan.discount, solve_discounted(self.mdp, plan.discount).value
             self._gap[r] = plan.value[r, state] - self._planned[1][state]
         if plan.radius is not None and plan.center is not None and plan.gram is not None:
-            problem = self.mdp.problem
+            problem = self.mdp.problem.stage
             order = problem.rows.block_coords
-            away = packed_distance(
-                blocks_of(problem), plan.gram[r, 0], self.mdp.theta[order], plan.center[r, 0][order]
-            )
+            away = packed_distance(blocks_of(problem), plan.gram[r, 0], self.mdp.theta[order], plan.center[r, 0][order])
             self._covered[r] = float(away <= plan.radius[r])
 
 
