@@ -43,7 +43,7 @@ class Room(NamedTuple):
 
 @inner
 def make_room(matrices, vectors):
-    """A room of two rows and three rows."""
+    """The room in two rows and three rows of arrays, which have to outlive it."""
     return Room(matrices[0], matrices[1], vectors[0], vectors[1], vectors[2])
 
 
@@ -271,8 +271,13 @@ def invert_lower(low, at, n, inv, to):
 def project_dense(bundle, metric, shape, target, radius, out):
     """:func:`project_packed`."""
     matrices, vectors = np.empty((2, metric.size)), np.empty((3, target.size))
-    room = make_room(view(matrices), view(vectors))
-    return project_packed(opened(bundle), view(metric), view(shape), view(target), radius, view(out), room)
+    sides = view(metric), view(shape), view(target)
+    return _project_in(opened(bundle), sides, radius, view(out), matrices, vectors)
+
+
+@inner
+def _project_in(blocks, sides, radius, out, matrices, vectors):
+    return project_packed(blocks, *sides, radius, out, make_room(view(matrices), view(vectors)))
 
 
 def blocks_of(problem: Problem) -> Bundle:

@@ -142,23 +142,29 @@ class _Point(NamedTuple):
 @jit
 def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, report):
     """Newton's method for every (replica, parameter)."""
-    model = opened(bundle)
-    graph, d = model.graph, theta.shape[2]
-    blocks = Blocks(graph.block_start, graph.gram_start)
-    vectors, local = np.empty((8, d)), np.empty((5, model.longest))
-    matrices, away = np.empty((3, gram.shape[2])), np.empty(model.longest * model.longest)
-    rows, parts, squares = view(vectors), view(local), view(matrices)
+    model, d = opened(bundle), theta.shape[2]
+    memory = np.empty((8, d)), np.empty((3, gram.shape[2])), np.empty((5, model.longest)), np.empty(model.longest**2)
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), settings[0])
-            own, hessian = view(theta)[r, k], view(gram)[r, k]
-            point = _Point(rows[0], rows[1], hessian, parts[0], parts[1], parts[2], parts[3], parts[4], view(away))
-            for i in range(d):
-                point.x[i] = own[graph.block_coords[i]]
-            ended = _newton(graph, blocks, data, point, settings[1], max_iter, bound, rows, squares)
-            for i in range(d):
-                own[graph.block_coords[i]] = point.x[i]
+            own = view(theta)[r, k], view(gram)[r, k]
+            ended = _fit_one(model.graph, data, settings[1], max_iter, bound, own, memory)
             report[r, k, 0], report[r, k, 1], report[r, k, 2] = ended
+
+
+@inner
+def _fit_one(graph, data, tol, max_iter, bound, own, memory):
+    """:func:`_newton` from a parameter in the order of the coordinates, and back to it."""
+    (theta, hessian), blocks, order = own, Blocks(graph.block_start, graph.gram_start), graph.block_coords
+    rows, squares, parts = view(memory[0]), view(memory[1]), view(memory[2])
+    local = parts[0], parts[1], parts[2], parts[3], parts[4]
+    point = _Point(rows[0], rows[1], hessian, *local, view(memory[3]))
+    for i in range(len(theta)):
+        point.x[i] = theta[order[i]]
+    ended = _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares)
+    for i in range(len(theta)):
+        theta[order[i]] = point.x[i]
+    return ended
 
 
 @inner

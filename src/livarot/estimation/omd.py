@@ -21,7 +21,7 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.lanes import W, lanes
+from livarot.core.lanes import W
 from livarot.core.linalg import blocks_of, whiten_all
 from livarot.core.plan import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.core.pool import SMALL, fresh_copy
@@ -44,6 +44,7 @@ from livarot.estimation.seen import (
     locate,
     make_places,
     make_room,
+    memory_of,
     move,
     square_length,
     store,
@@ -160,6 +161,7 @@ class _Numbers(NamedTuple):
     whiten: Any
     pending: Any  # 1 where Theta was left
     dim: Any
+    size: Any  # of a packed matrix
 
 
 @jit
@@ -171,31 +173,31 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
     norm of ``gram``: it gives both their new values.
     """
     model = opened(bundle)
-    longest, horizon = model.longest, len(model.stage_table)
+    own = _Numbers(
+        flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2], gram.shape[2]
+    )
+    transitions = np.empty((3, actions.size), dtype=np.int64)
+    return _turns(model, view(states), view(actions), view(choices), rule, turn, own, transitions, memory_of(model))
+
+
+@inner
+def _turns(model, states, actions, choices, rule, turn, own, transitions, memory):
+    """:func:`_update`; what the views see belongs to the caller."""
+    rows, horizon = view(transitions), len(model.stage_table)
+    seen, at = Seen(rows[0], rows[1], rows[2]), make_places(memory)
+    waves = horizon if model.n_parameters == 1 else 1
     if actions.shape[1] != horizon:
         return -1
-    numbers, places = np.empty((3, actions.size), dtype=np.int64), np.empty((4 * longest + 4, W), dtype=np.int64)
-    vectors, squares, columns = (
-        np.empty((8, longest, W)),
-        np.empty((5, longest * longest, W)),
-        np.empty((longest + 1, W)),
-    )
-    lists, rows = view(numbers), view(places)
-    seen = Seen(lists[0], lists[1], lists[2])
-    at = make_places(rows, model.most_out, longest, view(columns))
-    own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2])
-    waves = horizon if model.n_parameters == 1 else 1
     while turn < 2 * waves:
         wave = turn // 2
-        last = wave + 1 if waves > 1 else horizon
-        found = collect(model, view(states), view(actions), view(choices), wave, last, seen)
+        found = collect(model, states, actions, choices, wave, wave + 1 if waves > 1 else horizon, seen)
         if found < 0:
             return -1
         first, left = np.int64(0), False
         while first < found:
             count = alike(model, seen, first, found)
-            u, n = locate(model.graph, seen, first, count, (own.dim, gram.shape[2]), at)
-            room = make_room(u, n, lanes(vectors), lanes(squares), lanes(at.numbers))
+            u, n = locate(model.graph, seen, first, count, (own.dim, own.size), at)
+            room = make_room(u, n, memory)
             left |= _advance(model.graph, seen, at, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
             first += count
         if left:

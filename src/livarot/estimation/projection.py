@@ -50,26 +50,33 @@ def project_parameters(bundle, order, gram, bound, center, shape, radius, theta,
 
     ``order`` (d,) are the coordinates in the order of the blocks; center and shape are empty where Theta is a ball.
     """
-    blocks, d, size = opened(bundle), theta.shape[2], gram.shape[2]
-    matrices, vectors = np.empty((4, size)), np.empty((7, d))
-    rows, room = view(vectors), make_room(view(matrices), view(vectors))
-    unit, raised = view(matrices)[2], view(matrices)[3]
-    identity(blocks, 1.0, unit)
+    matrices, vectors = np.empty((4, gram.shape[2])), np.empty((7, theta.shape[2]))
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
-            if chosen[r, k] == 0:
-                continue
-            metric, x, bounded = view(gram)[r, k], view(theta)[r, k], math.isfinite(radius[r])
-            own = view(shape)[r, k] if bounded else unit
-            task = _Task(metric, unit, raised, own, rows[3], rows[4], rows[5], rows[6])
-            for i in range(d):
-                task.origin[i] = x[order[i]]
-                task.center[i] = center[r, k, order[i]] if bounded else 0.0
-            nearest(blocks, task, bound, radius[r], room)
-            if bounded:
-                draw_inside(blocks, own, task.center, radius[r], bound, task.out)
-            for i in range(d):
-                x[order[i]] = task.out[i]
+            if chosen[r, k] > 0:
+                metric, x = view(gram)[r, k], view(theta)[r, k]
+                region = bound, radius[r], x, metric
+                if math.isfinite(radius[r]):
+                    region = bound, radius[r], view(center)[r, k], view(shape)[r, k]
+                project_one(opened(bundle), view(order), metric, region, x, matrices, vectors)
+
+
+@inner
+def project_one(blocks, order, metric, region, x, matrices, vectors):
+    """One projection; ``region`` is (bound, radius, center, shape), the last two of an ellipsoid only."""
+    bound, radius, center, shape = region
+    squares, rows, bounded = view(matrices), view(vectors), math.isfinite(radius)
+    unit = squares[2]
+    identity(blocks, 1.0, unit)
+    task = _Task(metric, unit, squares[3], shape if bounded else unit, rows[3], rows[4], rows[5], rows[6])
+    for i in range(len(x)):
+        task.origin[i] = x[order[i]]
+        task.center[i] = center[order[i]] if bounded else 0.0
+    nearest(blocks, task, bound, radius, make_room(squares, rows))
+    if bounded:
+        draw_inside(blocks, shape, task.center, radius, bound, task.out)
+    for i in range(len(x)):
+        x[order[i]] = task.out[i]
 
 
 @inner

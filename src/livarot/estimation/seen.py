@@ -16,7 +16,7 @@ from livarot.core.inner import inner
 from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.problem import Problem
-from livarot.core.views import Bundle, flat, matrix, part
+from livarot.core.views import Bundle, matrix, part, view
 
 NEVER = -1e300  # the logit of an outcome that a pair does not have
 
@@ -140,19 +140,32 @@ class Places(NamedTuple):
 
 
 @inner
-def make_places(whole, most_out, longest, numbers):
-    """Places for so many outcomes and coordinates, in 4 longest + 4 rows of W."""
-    size, few = longest * W, 4 * longest
+def memory_of(model):
+    """What :class:`Places` and :class:`Room` lie in; it has to outlive them."""
+    u, n = model.most_out, model.longest
+    return (
+        np.empty((2, u, W), dtype=np.int64),
+        np.empty((2, n, W), dtype=np.int64),
+        np.empty((4, W), dtype=np.int64),
+        np.empty((n + 1, W)),
+        np.empty((8, n, W)),
+        np.empty((5, n * n, W)),
+    )
+
+
+@inner
+def make_places(memory):
+    outcomes, coordinates, rows = view(memory[0]), view(memory[1]), view(memory[2])
     return Places(
-        matrix(flat(whole), 0, most_out, W),
-        matrix(flat(whole), size, most_out, W),
-        matrix(flat(whole), 2 * size, longest, W),
-        whole[few],
-        matrix(flat(whole), 3 * size, longest, W),
-        whole[few + 1],
-        whole[few + 2],
-        whole[few + 3],
-        numbers,
+        outcome=outcomes[0],
+        row=outcomes[1],
+        column=coordinates[0],
+        coordinate=coordinates[1],
+        feature=rows[0],
+        theta=rows[1],
+        gram=rows[2],
+        seen=rows[3],
+        numbers=view(memory[3]),
     )
 
 
@@ -182,9 +195,11 @@ def locate(graph, seen, first, count, sizes, at):
 
 
 @inner
-def make_room(u, n, vectors, squares, numbers):
+def make_room(u, n, memory):
+    """Room for transitions whose :class:`Places` are there already."""
+    vectors, squares = lanes(memory[4]), lanes(memory[5])
     return Room(
-        outcomes=numbers[0],
+        outcomes=lanes(memory[3])[0],
         offset=part(vectors[0], 0, u),
         phi=matrix(squares[0], 0, u, n),
         chosen=vectors[1],
