@@ -91,11 +91,11 @@ def derivatives(choices: Choices, theta: FloatArray, stride: int = 1, *, counted
     """
     d = choices.dim
     gradient, hessian, spread = np.zeros(d), np.zeros((d, d)), np.zeros(d)
-    total = 0.0
+    total, count = 0.0, np.ascontiguousarray(choices.count)
     for block in blocks(choices, stride):
         z = _logits(choices, block, theta)
         place = choices.start, block.first, block.last
-        total += _centre(block.shifted, z, *place, choices.weight, choices.count, counted, gradient, spread)
+        total += _centre(block.shifted, z, *place, choices.weight, count, counted, gradient, spread)
         hessian += block.shifted.T @ block.shifted
     return Derivatives(total, gradient, hessian, spread)
 
