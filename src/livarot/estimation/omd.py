@@ -46,7 +46,6 @@ from livarot.estimation.seen import (
     make_room,
     memory_of,
     move,
-    square_length,
     store,
 )
 
@@ -208,26 +207,35 @@ def _turns(model, states, actions, choices, rule, turn, own, transitions, memory
 
 @inner
 def _advance(graph, seen, at, rate, information, limit, projected, own, room):
-    """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?"""
+    """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?
+
+    Step and end are the same arithmetic: law, curvature, factor.  It stands here once, so that all of it is inlined.
+    """
     due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
     _mark(seen, at, False, own.pending)
     if projected and not due:
         return False
     load(graph, seen, at, own.theta, own.whiten if projected else own.gram, room)
-    left = False
-    if not projected:
-        _step(at, rate, information, own, room)
-        for k in range(W):
-            left |= square_length(own.theta, at.theta[k], own.dim) > limit
-        _mark(seen, at, left, own.pending)
-    gram, whiten = room.metric, room.gram
-    if information is not None:  # the metric stays
-        invert(room.low, whiten)
-    elif not left:  # Hcal += Hs at the new point
-        gram, whiten = room.gram, room.metric
+    gram, whiten, ending, left = room.metric, room.gram, projected, False
+    for i in range(len(room.gram)):
+        for j in range(i + 1):
+            room.metric[i, j] = room.gram[i, j]
+    while True:
+        if ending:  # Hcal += Hs at the new point
+            gram, whiten = room.gram, room.metric
         law(room)
-        add_hessian(room, 1.0, gram)
+        _add_curvature(room, 1.0 if ending else rate, information, gram)
         cholesky(gram, room.low)
+        if ending:
+            break
+        load_gradient(room)
+        solve(room.low, room.step)
+        left = move(room, rate, at, own.theta, own.dim, limit)
+        if left or information is not None:
+            break
+        ending = True
+    _mark(seen, at, left, own.pending)
+    if ending or information is not None:
         invert(room.low, whiten)
     store(gram, whiten, at, own.gram, own.whiten)
     return left
@@ -240,17 +248,8 @@ def _mark(seen, at, flag, pending):
 
 
 @inner
-def _step(at, rate, information, own, room):
-    """room.metric <- Ht, theta <- theta - eta Ht^-1 g."""
-    law(room)
-    load_gradient(room)
-    for i in range(len(room.gram)):
-        for j in range(i + 1):
-            room.metric[i, j] = room.gram[i, j]
+def _add_curvature(room, rate, information, to):
     if information is None:
-        add_hessian(room, rate, room.metric)
+        add_hessian(room, rate, to)
     else:
-        add_outcomes(room, information, room.metric)
-    cholesky(room.metric, room.low)
-    solve(room.low, room.step)
-    move(room, rate, at, own.theta)
+        add_outcomes(room, information, to)

@@ -283,14 +283,6 @@ def add_outcomes(room, scale, to):
 
 
 @inner
-def move(room, rate, at, theta):
-    """theta <- theta - rate * step."""
-    for i in range(len(room.step)):
-        room.theta[i] -= rate * room.step[i]
-        put(theta, at.coordinate[i], 0, room.theta[i])
-
-
-@inner
 def square_length(theta, first, d):
     """|theta|^2 of one whole parameter."""
     whole, total, rest = d // W * W, lane(0.0), 0.0
@@ -302,6 +294,18 @@ def square_length(theta, first, d):
     for i in range(first + whole, first + d):
         rest += theta[i] * theta[i]
     return rest
+
+
+@inner
+def move(room, rate, at, theta, d, limit):
+    """theta <- theta - rate * step; is one of the whole parameters longer than the root of the limit?"""
+    for i in range(len(room.step)):
+        room.theta[i] -= rate * room.step[i]
+        put(theta, at.coordinate[i], 0, room.theta[i])
+    longer = False
+    for k in range(W):
+        longer |= square_length(theta, at.theta[k], d) > limit
+    return longer
 
 
 @inner
