@@ -131,15 +131,16 @@ def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRu
 def check_set(estimate: Estimate, within: ParameterSet) -> None:
     """Refuse the set of another problem, or of other replicas."""
     check_shape("within.radius", within.radius, estimate.theta.shape[:1])
-    if within.center.size or np.isfinite(within.radius).any():
-        check_shape("within.center", within.center, estimate.theta.shape)
-        check_shape("within.shape", within.shape, estimate.gram.shape)
+    check_shape("within.center", within.center, estimate.theta.shape)
+    check_shape("within.shape", within.shape, estimate.gram.shape)
 
 
 def project(problem: Problem, estimate: Estimate, within: ParameterSet, chosen: Any) -> None:
     """The chosen parameters (R, K) to the nearest points of Theta in the norms of their Gram matrices, in place."""
-    check_set(estimate, within)
-    sets = (np.ascontiguousarray(part, dtype=np.float64) for part in within[1:])
+    sets: tuple[FloatArray, ...] = within[1:]
+    if within.center.size:
+        check_set(estimate, within)
+        sets = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in sets)
     order, blocks = problem.rows.block_coords, blocks_of(problem)
     project_parameters(blocks, order, estimate.gram, float(within.bound), *sets, estimate.theta, chosen)
 

@@ -55,8 +55,8 @@ def project_parameters(bundle, order, gram, bound, center, shape, radius, theta,
         for k in range(theta.shape[1]):
             if chosen[r, k] > 0:
                 metric, x = view(gram)[r, k], view(theta)[r, k]
-                region = bound, radius[r], x, metric
-                if math.isfinite(radius[r]):
+                region = bound, math.inf, x, metric
+                if center.size > 0 and math.isfinite(radius[r]):
                     region = bound, radius[r], view(center)[r, k], view(shape)[r, k]
                 project_one(opened(bundle), view(order), metric, region, x, matrices, vectors)
 

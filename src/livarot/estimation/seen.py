@@ -146,8 +146,8 @@ def memory_of(model):
     return (
         np.empty((2, u, W), dtype=np.int64),
         np.empty((2, n, W), dtype=np.int64),
-        np.empty((4, W), dtype=np.int64),
-        np.empty((n + 1, W)),
+        np.empty((1, 4, W), dtype=np.int64),
+        np.empty((1, n + 1, W)),
         np.empty((8, n, W)),
         np.empty((5, n * n, W)),
     )
@@ -155,7 +155,7 @@ def memory_of(model):
 
 @inner
 def make_places(memory):
-    outcomes, coordinates, rows = view(memory[0]), view(memory[1]), view(memory[2])
+    outcomes, coordinates, rows = view(memory[0]), view(memory[1]), view(memory[2])[0]
     return Places(
         outcome=outcomes[0],
         row=outcomes[1],
@@ -165,7 +165,7 @@ def make_places(memory):
         theta=rows[1],
         gram=rows[2],
         seen=rows[3],
-        numbers=view(memory[3]),
+        numbers=view(memory[3])[0],
     )
 
 
@@ -199,7 +199,7 @@ def make_room(u, n, memory):
     """Room for transitions whose :class:`Places` are there already."""
     vectors, squares = lanes(memory[4]), lanes(memory[5])
     return Room(
-        outcomes=lanes(memory[3])[0],
+        outcomes=lanes(memory[3])[0, 0],
         offset=part(vectors[0], 0, u),
         phi=matrix(squares[0], 0, u, n),
         chosen=vectors[1],
