@@ -12,7 +12,6 @@ HARMLESS = {
     *(f"{name} | plan, {other}" for name in ("ucrl2", "ucrl2 theory") for other in ("smaller", "larger", "shared")),
     *(f"{name} | choice {where}" for name in ("ucbvi theory", "ucrl2 theory") for where in ("above", "below")),
     *(f"exploring LiteralExploration | plan, {other}" for other in ("smaller", "larger", "shared")),
-    *(f"exploring {rule}Exploration | update, shared" for rule in ("Literal", "StateAware")),
     "exploring StateAwareExploration | plan, shared",
 }
 

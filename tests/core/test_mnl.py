@@ -9,7 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from livarot.core import mnl
+from livarot.core import law, mnl
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import W, lanes
+from livarot.core.views import part, view
 from tests import reference as ref
 from tests.models import five_point
 from tests.reference_agents import random_row
@@ -61,6 +65,30 @@ def test_exp_kernel_below_its_range_is_tiny_but_positive():
 @given(LOGITS)
 def test_log_probabilities_against_sixty_digits(z):
     np.testing.assert_allclose(mnl.log_softmax(z), exact_log_p(z), rtol=1e-12, atol=1e-300)
+
+
+@inner
+def curvature(offset, phi, theta, vectors, away, mean, hessian):
+    p, weight = vectors[0], vectors[1]
+    law.logits(offset, phi, theta, p)
+    law.softmax(p, p)
+    law.mean_row(p, phi, mean)
+    count = law.spread(p, phi, mean, weight, away)
+    for j in range(len(hessian)):
+        row = part(p, 0, count)
+        law.scaled(weight, away[j], row)
+        for k in range(len(hessian)):
+            hessian[j, k] = law.expectation(row, away[k])
+
+
+@jit
+def curvature_of_floats(offset, phi, theta, vectors, away, mean, hessian):
+    curvature(view(offset), view(phi), view(theta), view(vectors), view(away), view(mean), view(hessian))
+
+
+@jit
+def curvature_of_lanes(offset, phi, theta, vectors, away, mean, hessian):
+    curvature(lanes(offset), lanes(phi), lanes(theta), lanes(vectors), lanes(away), lanes(mean), lanes(hessian))
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 30.0, 1e3, 1e4])
@@ -180,22 +208,21 @@ def test_second_derivative_of_the_expectation_is_bounded_by_the_variance_of_the_
     assert abs(second) <= np.ptp(values) * mnl.variance(p, phi @ x) + 1e-15
 
 
-def test_compiled_hessian_and_its_place_in_a_gram_matrix():
-    rng = np.random.default_rng(7)
-    row, theta = random_row(rng, 3, 4), rng.normal(size=3)
-    p, mean, part = np.empty(4), np.empty(3), np.zeros(9)
-    feat = row[1].reshape(-1)
-    mnl.choice_probabilities(row[2], 0, 4, feat, 0, 3, theta, p)
-    mnl.choice_hessian(feat, 0, 4, 3, p, mean, part)
-    exact = ref.hessian(row, theta)
-    np.testing.assert_allclose(np.tril(part.reshape(3, 3)), np.tril(exact), atol=1e-15)
-    np.testing.assert_allclose(mean, ref.softmax(row, theta) @ row[1], atol=1e-15)
-    cols, gram = np.array([0, 2, 3], dtype=np.int32), np.zeros(1 + 16)
-    mnl.add_columns(part, cols, 0, 3, 2.0, gram, 1, 4)
-    expected = np.zeros((4, 4))
-    expected[np.ix_(cols, cols)] = 2 * exact
-    np.testing.assert_allclose(gram[1:].reshape(4, 4), expected, atol=1e-15)
-    assert gram[0] == 0.0
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_mean_and_hessian_of_floats_and_of_lanes(n):
+    """W choices side by side: the twin's numbers, and the bits of each choice alone."""
+    rng = np.random.default_rng(7 + n)
+    rows, thetas = [random_row(rng, 3, n) for _ in range(W)], rng.normal(size=(W, 3))
+    sides = [np.stack(parts, axis=-1) for parts in ([row[2] for row in rows], [row[1] for row in rows], thetas)]
+    together = [np.zeros((3, W)), np.zeros((3, 3, W))]
+    curvature_of_lanes(*sides, np.zeros((2, n, W)), np.zeros((3, n, W)), *together)
+    for k, (row, theta) in enumerate(zip(rows, thetas, strict=True)):
+        alone = [np.zeros(3), np.zeros((3, 3))]
+        curvature_of_floats(row[2], row[1], theta, np.zeros((2, n)), np.zeros((3, n)), *alone)
+        np.testing.assert_allclose(alone[0], ref.softmax(row, theta) @ row[1], atol=1e-15)
+        np.testing.assert_allclose(alone[1], ref.hessian(row, theta), atol=1e-15)
+        for one, many in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(one, many[..., k])
 
 
 def test_single_outcome_carries_no_information():

@@ -19,16 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
-from livarot.core.jit import jit
-from livarot.core.linalg import packed_whitener
 from livarot.core.plan import Episodes, Estimate, Plan, check_estimate
 from livarot.core.problem import Problem
 from livarot.errors import bad, require_positive
-from livarot.estimation.omd import ball, initial_estimate, omd_update
+from livarot.estimation.omd import ball, initial_estimate, omd_update, whitened
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
@@ -87,17 +83,5 @@ class DriftingLivarot:
         if self.discount == 1.0:
             return estimate
         check_estimate(problem, estimate)
-        rows = problem.rows
-        floor = rows.pack_identity((1.0 - self.discount) * self.reg)
-        gram = self.discount * estimate.gram + floor
-        whiten = np.empty_like(gram)
-        largest = int(np.diff(rows.block_start).max())
-        _whiten_all(gram, rows.block_start, rows.gram_start, whiten, np.empty(largest * largest))
-        return Estimate(estimate.theta, gram, whiten)
-
-
-@jit
-def _whiten_all(gram, block_start, gram_start, whiten, low):
-    for r in range(gram.shape[0]):
-        for k in range(gram.shape[1]):
-            packed_whitener(gram[r, k], block_start, gram_start, whiten[r, k], low)
+        floor = problem.rows.pack_identity((1.0 - self.discount) * self.reg)
+        return whitened(problem, estimate.theta, self.discount * estimate.gram + floor)

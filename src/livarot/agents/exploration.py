@@ -22,12 +22,13 @@ import numpy as np
 
 from livarot.confidence.radii import exploration_radius
 from livarot.core.jit import jit
-from livarot.core.linalg import packed_whitener
+from livarot.core.linalg import Blocks, whitener
 from livarot.core.plan import check_shape
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.views import view
 from livarot.errors import bad
-from livarot.estimation.mle import derivatives, fit_mle
+from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
 from livarot.theory import constants
 
@@ -149,17 +150,9 @@ def explored_set(
             _outer_sum(problem.rows.graph, pairs, data)
             shape[r, k] = ridge + data / kappa
             _outer_rows(problem.rows.graph, pseudo_pair, pseudo_choice, low / kappa, shape[r, k])
-            hessian[r, k] = _hessian_at(problem, pairs, choices, fit.theta)
+            hessian[r, k] = hessian_at(problem, pairs, choices, fit.theta)
     radius = exploration_radius(n_explore, problem.dim, horizon, problem.param_bound, kappa, low, failure_level)
     return ParameterSet(problem.param_bound, center, shape, np.full(replicas, radius)), hessian
-
-
-def _hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:
-    hessian, gradient = np.zeros(problem.rows.gram_size), np.zeros(problem.dim)
-    d = problem.dim
-    scratch = np.empty(d), np.empty(problem.max_reachable), np.empty(d), np.empty(d * d)
-    derivatives(problem.rows.graph, pairs, choices, np.ones(len(pairs)), 0.0, theta, *scratch, gradient, hessian)
-    return hessian
 
 
 def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
@@ -243,13 +236,18 @@ def _outer_rows(graph, pairs, choices, scale, gram):
 
 
 @jit
+def _whiten(graph, gram, whiten, low):
+    whitener(Blocks(view(graph.block_start), view(graph.gram_start)), view(gram), view(whiten), view(low))
+
+
+@jit
 def _literal(graph, first, last, n_actions, step, identity, action, pair_out, choice, weight):
     """argmax over (s, a, s') of |phi|^2 in the inverse design; first maximiser up to 1e-12."""
     gram = identity.copy()
     whiten = np.empty_like(gram)
     low = np.empty(len(gram))
     for t in range(len(action)):
-        packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+        _whiten(graph, gram, whiten, low)
         best = -1.0
         for pair in range(first, last):
             for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
@@ -260,7 +258,7 @@ def _literal(graph, first, last, n_actions, step, identity, action, pair_out, ch
                     choice[t] = i
                     action[t] = (pair - first) % n_actions
         _add_outer(graph, pair_out[t], choice[t], step, gram)
-        packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+        _whiten(graph, gram, whiten, low)
         weight[t] = math.sqrt(leverage(graph, pair_out[t], choice[t], whiten))
 
 
@@ -279,7 +277,7 @@ def _state_aware(graph, stage_table, stage_parameter, node_start, node_state, n_
                         pair = pairs[r, t, other]
                         for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
                             _add_outer(graph, pair, i, step, gram)
-            packed_whitener(gram, graph.block_start, graph.gram_start, whiten, low)
+            _whiten(graph, gram, whiten, low)
             for node in range(node_start[h], node_start[h + 1]):
                 s = node_state[node]
                 best = -1.0

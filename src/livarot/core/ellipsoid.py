@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
-from livarot.core.linalg import cholesky, project_packed, projection_workspace, solve_cholesky
+from livarot.core.linalg import factor_dense, one_block, project_dense, solve_dense
 from livarot.core.ragged import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
@@ -51,8 +51,9 @@ class Ellipsoid:
         self.center: FloatArray = np.array(require_finite("center", center))
         self.matrix: FloatArray = _symmetric("matrix", matrix, self.center)
         self.radius = radius
-        self._factor = np.empty(self.matrix.size)
-        self.well_conditioned = bool(cholesky(self.matrix.reshape(-1), 0, self.dim, self._factor, 0))
+        low = np.zeros_like(self.matrix)  # with reciprocal diagonal
+        self.well_conditioned = bool(factor_dense(self.matrix, low))
+        self._factor = low.reshape(-1)
 
     @classmethod
     @checked
@@ -67,7 +68,7 @@ class Ellipsoid:
 
     def _dual_norm(self, direction: FloatArray) -> tuple[FloatArray, float]:
         solved = direction.copy()
-        solve_cholesky(self._factor, 0, self.dim, solved, 0)
+        solve_dense(self._factor.reshape(self.matrix.shape), solved)
         return solved, math.sqrt(max(float(direction @ solved), 0.0))
 
     def width(self, direction: ArrayLike) -> float:
@@ -101,9 +102,7 @@ class Ellipsoid:
         if _length(a, given, self.center) <= radius * (1.0 + INSIDE):
             return Projection(given, 0.0, 0.0, 0, True)
         out = np.empty(self.dim)
-        blocks = np.array([0, self.dim]), np.array([0, self.dim**2])
-        work = projection_workspace(self.dim, self.dim**2)
-        mu, steps, sound = project_packed(m.reshape(-1), a.reshape(-1), *blocks, target, radius, out, work)
+        mu, steps, sound = project_dense(one_block(self.dim), m.reshape(-1), a.reshape(-1), target, radius, out)
         if self.radius > 0.0:
             out, mu = _polish(m, a, target, out, mu, radius)
         point = self.center + out
@@ -176,23 +175,23 @@ def _polish(
     """
     wide_m, wide_a, aim, point = _wide(m, a, target, x)
     near = _norm(aim - point) < _norm(point)
-    factor = np.empty(a.size)
+    factor = np.empty_like(a)
     for turn in range(POLISH if np.isfinite(mu) else 0):
-        if not cholesky((m + mu * a).reshape(-1), 0, len(x), factor, 0):
+        if not factor_dense(m + mu * a, factor):
             break
         weight = np.longdouble(mu)
         system, short = wide_m + weight * wide_a, aim - point if near else point
         goal = weight * (wide_a @ aim) if near else wide_m @ aim
         for _ in range(2):
             step = (goal - system @ short).astype(np.float64)
-            solve_cholesky(factor, 0, len(x), step, 0)
+            solve_dense(factor, step)
             short = short + step
         point = aim - short if near else short
         pull = wide_a @ point
         norm = np.sqrt(point @ pull)
         off = float(norm / np.longdouble(radius)) - 1.0
         solved = pull.astype(np.float64)
-        solve_cholesky(factor, 0, len(x), solved, 0)
+        solve_dense(factor, solved)
         slope = float(pull @ solved)
         if abs(off) < 1e-14 or not slope > 0.0 or turn == POLISH - 1:
             break

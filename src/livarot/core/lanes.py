@@ -149,6 +149,11 @@ def take(array: Any, places: Any, shift: int) -> Any:
     return np.asarray(array[places + shift], dtype=np.float64).view(Lane)
 
 
+def load_lane(array: Any, first: int) -> Any:
+    """The lane of W neighbours: array[first], ..., array[first + W - 1] of a flat array of floats."""
+    return array[first : first + W].copy().view(Lane)
+
+
 def put(array: Any, places: Any, shift: int, x: Any) -> None:
     """array[places[l] + shift] = x in lane l; of lanes with one place the last one stays."""
     for number, place in zip(np.broadcast_to(x, W), places, strict=True):
@@ -522,7 +527,7 @@ def _is_flat(kind: Any, *items: Any) -> bool:
 
 def _places_fit(array: Any, places: Any, shift: Any) -> bool:
     return (
-        _is_flat(array, types.float64, types.int32)
+        _is_flat(array, types.float64, types.int64, types.int32)
         and _is_flat(places, types.int64, types.int32)
         and isinstance(shift, types.Integer)
     )
@@ -540,6 +545,20 @@ def _pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
             cgutils.do_boundscheck(context, builder, index, builder.extract_value(array.shape, 0))
         pointers.append(builder.gep(array.data, [index]))
     return pointers
+
+
+def _type_neighbours(array: Any, first: Any) -> Any:
+    return _lane if _is_flat(array, types.float64) and isinstance(first, types.Integer) else None
+
+
+@_function(load_lane, _type_neighbours)
+def _emit_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    array = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    first = context.cast(builder, args[1], sig.args[1], types.int64)
+    if context.enable_boundscheck:
+        last = builder.add(first, ir.Constant(_INT64, W - 1))
+        cgutils.do_boundscheck(context, builder, last, builder.extract_value(array.shape, 0))
+    return builder.load(builder.bitcast(builder.gep(array.data, [first]), _NUMBERS.as_pointer()), align=8)
 
 
 @_function(take, lambda array, places, shift: _lane if _places_fit(array, places, shift) else None)

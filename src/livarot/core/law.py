@@ -72,3 +72,40 @@ def pair_law(graph, pair, theta, local, p):
     own = part(p, 0, n)
     logits(part(graph.offset, row, n), matrix(graph.feat, graph.feat_start[pair], n, m), local, own)
     softmax(own, own)
+
+
+@inner
+def mean_row(p, phi, mean):
+    """mean = sum_i p_i phi_i."""
+    n, m = phi.shape
+    for j in range(m):
+        total = p[0] * phi[0, j]
+        for i in range(1, n):
+            total += p[i] * phi[i, j]
+        mean[j] = total
+
+
+@inner
+def spread(p, phi, mean, weight, away):
+    """Weights w_k and columns a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k'; how many.
+
+    One is enough for two outcomes: w = p_1 p_2, a = phi_1 - phi_2.
+    """
+    n, m = phi.shape
+    if n == 2:
+        weight[0] = p[0] * p[1]
+        for j in range(m):
+            away[j, 0] = phi[0, j] - phi[1, j]
+        return 1
+    for i in range(n):
+        weight[i] = p[i]
+        for j in range(m):
+            away[j, i] = phi[i, j] - mean[j]
+    return n
+
+
+@inner
+def scaled(weight, row, to):
+    """to_i = w_i row_i."""
+    for i in range(len(to)):
+        to[i] = weight[i] * row[i]

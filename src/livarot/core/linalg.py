@@ -1,155 +1,164 @@
-"""Small symmetric matrices in packed, row-major storage: Cholesky factors, their inverses, solves, projection.
+"""Packed symmetric matrices and vectors in the order of their blocks: products, factors, whiteners, projection.
 
-A *packed* matrix is block diagonal (see :mod:`livarot.core.ragged`); ``at`` is where a block begins in the flat
-array and ``n`` its size.  Factors are always recomputed from the matrix, never updated by rank one: at condition
-1e9 rank-one updates lose five digits after a million steps.
-
-A pivot that is not safely positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry and reported,
-so that a near-singular matrix gives a defined answer and a flag instead of NaN.
+A *packed* matrix is block diagonal (:mod:`livarot.core.ragged`): block after block, each dense and row-major.  The
+arithmetic of a block is that of :mod:`livarot.core.small`.
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
+from livarot.core.small import cholesky, invert, solve
+from livarot.core.views import Bundle, matrix, opened, part, view
 
-PIVOT_FLOOR = 1e-15
+if TYPE_CHECKING:
+    from livarot.core.problem import Problem
+
 MAX_NEWTON = 100
 OUTSIDE = 1e-11  # share of a radius by which a projection may be outside
 
 
-@jit
-def cholesky(a, at, n, low, to):
-    """Lower factor of ``a`` (n x n at ``at``) into ``low`` at ``to``; False if a pivot had to be raised."""
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, a[at + i * n + i])
-    floor = PIVOT_FLOOR * largest
-    if not floor > 0.0:
-        floor = 1e-300
+class Blocks(NamedTuple):
+    """Where block b begins: coordinates ``first[b]`` to ``first[b + 1]``, numbers of a packed matrix from ``at[b]``."""
+
+    first: Any  # (blocks + 1,)
+    at: Any  # (blocks + 1,)
+
+
+class Room(NamedTuple):
+    """What a projection writes to: a packed matrix and its factor, and vectors."""
+
+    shifted: Any  # (G,)
+    low: Any  # (G,)
+    product: Any  # (d,)
+    image: Any  # (d,)
+    solved: Any  # (d,)
+
+
+@inner
+def make_room(matrices, vectors):
+    """The room in two rows and three rows of arrays, which have to outlive it."""
+    return Room(matrices[0], matrices[1], vectors[0], vectors[1], vectors[2])
+
+
+@inner
+def block_of(blocks, a, b):
+    """Block b of a packed matrix."""
+    n = blocks.first[b + 1] - blocks.first[b]
+    return matrix(a, blocks.at[b], n, n)
+
+
+@inner
+def rows_of(blocks, x, b):
+    """Block b of a vector."""
+    return part(x, blocks.first[b], blocks.first[b + 1] - blocks.first[b])
+
+
+@inner
+def dot(x, y):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@inner
+def copy(x, to):
+    for i in range(len(to)):
+        to[i] = x[i]
+
+
+@inner
+def identity(blocks, scale, to):
+    """to = scale * I."""
+    for i in range(len(to)):
+        to[i] = 0.0
+    for b in range(len(blocks.first) - 1):
+        own = block_of(blocks, to, b)
+        for i in range(len(own)):
+            own[i, i] = scale
+
+
+@inner
+def product(blocks, a, x, out):
+    """out = a x."""
+    for b in range(len(blocks.first) - 1):
+        own, entries, result = block_of(blocks, a, b), rows_of(blocks, x, b), rows_of(blocks, out, b)
+        for i in range(len(own)):
+            result[i] = dot(own[i], entries)
+
+
+@inner
+def factor(blocks, a, low):
+    """The factors of all blocks; was no pivot raised?"""
     sound = True
-    for i in range(n):
-        for j in range(i + 1):
-            total = a[at + i * n + j]
-            for k in range(j):
-                total -= low[to + i * n + k] * low[to + j * n + k]
-            if i > j:
-                low[to + i * n + j] = total / low[to + j * n + j]
-            else:
-                if not total > floor:
-                    total = floor
-                    sound = False
-                low[to + i * n + i] = math.sqrt(total)
+    for b in range(len(blocks.first) - 1):
+        sound &= cholesky(block_of(blocks, a, b), block_of(blocks, low, b))
     return sound
 
 
-@jit
-def invert_lower(low, at, n, inv, to):
-    """Inverse of a lower triangular matrix; the strict upper part of the result is zero."""
-    for j in range(n):
-        for i in range(j):
-            inv[to + i * n + j] = 0.0
-        inv[to + j * n + j] = 1.0 / low[at + j * n + j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total -= low[at + i * n + k] * inv[to + k * n + j]
-            inv[to + i * n + j] = total / low[at + i * n + i]
+@inner
+def solve_packed(blocks, low, x):
+    """x <- a^-1 x, from the factors of a."""
+    for b in range(len(blocks.first) - 1):
+        solve(block_of(blocks, low, b), rows_of(blocks, x, b))
 
 
-@jit
-def solve_cholesky(low, at, n, x, first):
-    """Solve L L' y = x in place, ``x`` at ``first``."""
-    for i in range(n):
-        total = x[first + i]
-        for k in range(i):
-            total -= low[at + i * n + k] * x[first + k]
-        x[first + i] = total / low[at + i * n + i]
-    for i in range(n - 1, -1, -1):
-        total = x[first + i]
-        for k in range(i + 1, n):
-            total -= low[at + k * n + i] * x[first + k]
-        x[first + i] = total / low[at + i * n + i]
+@inner
+def whitener(blocks, gram, whiten, low):
+    """W with W'W = gram^-1, lower triangular blocks."""
+    factor(blocks, gram, low)
+    for b in range(len(blocks.first) - 1):
+        own = block_of(blocks, whiten, b)
+        invert(block_of(blocks, low, b), own)
+        for i in range(len(own)):
+            for j in range(i + 1, len(own)):
+                own[i, j] = 0.0
 
 
-@jit
-def packed_product(a, block_start, gram_start, x, out):
-    """out = a x for a packed matrix and a vector in block order."""
-    for b in range(len(block_start) - 1):
-        first, n, at = block_start[b], block_start[b + 1] - block_start[b], gram_start[b]
-        for i in range(n):
-            total = 0.0
-            for j in range(n):
-                total += a[at + i * n + j] * x[first + j]
-            out[first + i] = total
-
-
-@jit
-def packed_whitener(gram, block_start, gram_start, whiten, low):
-    """W with W'W = gram^-1 for every block; False if a block is numerically singular."""
-    sound = True
-    for b in range(len(block_start) - 1):
-        n, at = block_start[b + 1] - block_start[b], gram_start[b]
-        sound = cholesky(gram, at, n, low, 0) and sound
-        invert_lower(low, 0, n, whiten, at)
-    return sound
-
-
-@jit
-def project_packed(metric, shape, block_start, gram_start, target, radius, out, work):
+@inner
+def project_packed(blocks, metric, shape, target, radius, out, room):
     """Minimise |x - target|_metric over |x|_shape <= radius; the centre is the origin.
 
     The optimum is x(mu) = (M + mu A)^-1 M target with mu >= 0 the root of |x(mu)|_A = radius.  Newton's method on
     1/|x(mu)|_A, which is concave and nearly linear in mu, increases monotonically to the root from mu = 0 at
-    every scale; each step is one Cholesky factorisation and is backward stable.  ``work`` is (4, d) plus room for
-    two packed matrices: (sum of block sizes) * 4 + 2 * gram_size numbers.
+    every scale; each step is one Cholesky factorisation and is backward stable.
 
     Returns (mu, steps, sound): sound is False when a pivot had to be raised.
     """
-    d = block_start[-1]
-    size = gram_start[-1]
-    v, ax, w = work[0:d], work[d : 2 * d], work[2 * d : 3 * d]
-    shifted, low = work[4 * d : 4 * d + size], work[4 * d + size : 4 * d + 2 * size]
-    for i in range(d):
-        out[i] = target[i]
-    packed_product(shape, block_start, gram_start, out, ax)
-    norm = math.sqrt(max(dot(out, ax, d), 0.0))
+    copy(target, out)
+    norm = image_norm(blocks, shape, out, room.image)
     if norm <= radius * (1.0 + 1e-12):
         return 0.0, 0, True
-    sound = True
+    product(blocks, metric, target, room.product)
     if radius <= 1e-100 * norm:  # the limit mu -> infinity: x along A^-1 M target, of length radius
-        packed_product(metric, block_start, gram_start, target, out)
-        sound = factor_solve(shape, block_start, gram_start, low, out)
-        packed_product(shape, block_start, gram_start, out, ax)
-        norm = math.sqrt(max(dot(out, ax, d), 0.0))
-        for i in range(d):
-            out[i] = out[i] * (radius / norm) if norm > 0.0 else 0.0
+        copy(room.product, out)
+        sound = factor(blocks, shape, room.low)
+        solve_packed(blocks, room.low, out)
+        norm = image_norm(blocks, shape, out, room.image)
+        scale(out, radius / norm if norm > 0.0 else 0.0)
         return math.inf, 0, sound
-    packed_product(metric, block_start, gram_start, target, v)
-    mu = 0.0
-    step = 0
-    while step < MAX_NEWTON:
-        step += 1
-        for i in range(size):
-            shifted[i] = metric[i] + mu * shape[i]
-        for i in range(d):
-            out[i] = target[i] if mu == 0.0 else v[i]
-        if mu == 0.0:
-            sound = factor(shifted, block_start, gram_start, low) and sound
-        else:
-            sound = factor_solve(shifted, block_start, gram_start, low, out) and sound
-        packed_product(shape, block_start, gram_start, out, ax)
-        norm = math.sqrt(max(dot(out, ax, d), 0.0))
+    mu, steps, sound = 0.0, 0, True
+    while steps < MAX_NEWTON:
+        steps += 1
+        for i in range(len(room.shifted)):
+            room.shifted[i] = metric[i] + mu * shape[i]
+        sound &= factor(blocks, room.shifted, room.low)
+        if mu > 0.0:
+            copy(room.product, out)
+            solve_packed(blocks, room.low, out)
+        norm = image_norm(blocks, shape, out, room.image)
         if norm <= radius * (1.0 + 4e-16):
             break
-        for i in range(d):
-            w[i] = ax[i]
-        solve_packed(low, block_start, gram_start, w)
-        slope = dot(ax, w, d)
+        copy(room.image, room.solved)
+        solve_packed(blocks, room.low, room.solved)
+        slope = dot(room.image, room.solved)
         if not slope > 0.0:
             sound = False
             break
@@ -158,60 +167,24 @@ def project_packed(metric, shape, block_start, gram_start, target, radius, out, 
             break
         mu = moved
     if norm > radius:
-        for i in range(d):
-            out[i] *= radius / norm
-    return mu, step, sound
+        scale(out, radius / norm)
+    return mu, steps, sound
 
 
-@jit
-def dot(x, y, n):
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
+@inner
+def image_norm(blocks, a, x, image):
+    """|x|_a; ``image`` becomes a x."""
+    product(blocks, a, x, image)
+    return math.sqrt(max(dot(x, image), 0.0))
 
 
-@jit
-def factor(a, block_start, gram_start, low):
-    sound = True
-    for b in range(len(block_start) - 1):
-        n, at = block_start[b + 1] - block_start[b], gram_start[b]
-        sound = cholesky(a, at, n, low, at) and sound
-    return sound
+@inner
+def scale(x, by):
+    for i in range(len(x)):
+        x[i] *= by
 
 
-@jit
-def solve_packed(low, block_start, gram_start, x):
-    for b in range(len(block_start) - 1):
-        first, n, at = block_start[b], block_start[b + 1] - block_start[b], gram_start[b]
-        solve_cholesky(low, at, n, x, first)
-
-
-@jit
-def factor_solve(a, block_start, gram_start, low, x):
-    sound = factor(a, block_start, gram_start, low)
-    solve_packed(low, block_start, gram_start, x)
-    return sound
-
-
-@jit
-def quadratic(gram, block_start, gram_start, block_coords, x, y):
-    """|x - y|_gram for vectors in coordinate order."""
-    total = 0.0
-    for b in range(len(block_start) - 1):
-        first, n, at = block_start[b], block_start[b + 1] - block_start[b], gram_start[b]
-        for i in range(n):
-            ci = block_coords[first + i]
-            di = x[ci] - y[ci]
-            row = 0.0
-            for j in range(n):
-                cj = block_coords[first + j]
-                row += gram[at + i * n + j] * (x[cj] - y[cj])
-            total += di * row
-    return math.sqrt(max(total, 0.0))
-
-
-@jit
+@inner
 def product_and_error(a, b):
     """a b rounded, and what rounding took away, exactly (Dekker 1971)."""
     far_a, far_b = 134217729.0 * a, 134217729.0 * b  # 2^27 + 1
@@ -221,45 +194,100 @@ def product_and_error(a, b):
     return rounded, ((high_a * high_b - rounded) + high_a * low_b + low_a * high_b) + low_a * low_b
 
 
-@jit
-def accurate_quadratic(gram, block_start, gram_start, block_coords, x, y):
-    """:func:`quadratic` with twice the digits: that one is wrong by rounding times the condition of the matrix."""
+@inner
+def distance(blocks, a, x, y):
+    """|x - y|_a with twice the digits: plain sums are wrong by rounding times the condition of the matrix."""
     total, lost = 0.0, 0.0
-    for b in range(len(block_start) - 1):
-        first, n, at = block_start[b], block_start[b + 1] - block_start[b], gram_start[b]
-        for i in range(n):
-            di = x[block_coords[first + i]] - y[block_coords[first + i]]
-            for j in range(n):
-                dj = x[block_coords[first + j]] - y[block_coords[first + j]]
-                pair, pair_error = product_and_error(di, dj)
-                term, term_error = product_and_error(gram[at + i * n + j], pair)
+    for b in range(len(blocks.first) - 1):
+        own, first = block_of(blocks, a, b), blocks.first[b]
+        for i in range(len(own)):
+            for j in range(len(own)):
+                pair, pair_error = product_and_error(x[first + i] - y[first + i], x[first + j] - y[first + j])
+                term, term_error = product_and_error(own[i, j], pair)
                 before = total
                 total = before + term
                 added = total - before
-                lost += (before - (total - added)) + (term - added) + term_error + gram[at + i * n + j] * pair_error
+                lost += (before - (total - added)) + (term - added) + term_error + own[i, j] * pair_error
     return math.sqrt(max(total + lost, 0.0))
 
 
-@jit
-def draw_inside(shape, block_start, gram_start, block_coords, center, radius, bound, x):
+@inner
+def draw_inside(blocks, shape, center, radius, bound, x):
     """Move x straight to the centre, as far as |x - center|_shape <= radius and |x| <= bound ask for it."""
-    away = accurate_quadratic(shape, block_start, gram_start, block_coords, x, center)
+    away = distance(blocks, shape, x, center)
     share = radius / away if away > radius * (1.0 + OUTSIDE) else 1.0
-    length, inner, square, cross = 0.0, 0.0, 0.0, 0.0
+    length, core, square, cross = 0.0, 0.0, 0.0, 0.0
     for i in range(len(x)):
         step = x[i] - center[i]
         length += x[i] * x[i]
-        inner += center[i] * center[i]
+        core += center[i] * center[i]
         square += step * step
         cross += center[i] * step
-    room = bound * bound - inner
-    if length > bound * bound * (1.0 + OUTSIDE) and room > 0.0:  # the root of |center + share step| = bound
-        share = min(share, room / (cross + math.sqrt(cross * cross + square * room)))
+    left = bound * bound - core
+    if length > bound * bound * (1.0 + OUTSIDE) and left > 0.0:  # the root of |center + share step| = bound
+        share = min(share, left / (cross + math.sqrt(cross * cross + square * left)))
     if share < 1.0:
         for i in range(len(x)):
             x[i] = center[i] + (x[i] - center[i]) * share
 
 
-def projection_workspace(dim: int, gram_size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Scratch space for :func:`project_packed`."""
-    return np.empty(4 * dim + 2 * gram_size)
+# ------------------------------------------------------------------------------ called from Python
+
+
+@jit
+def whiten_all(bundle, gram, whiten):
+    """The whiteners of packed matrices (R, K, G); the bundle is one of :class:`Blocks`."""
+    blocks, low = opened(bundle), np.empty(gram.shape[2])
+    for r in range(gram.shape[0]):
+        for k in range(gram.shape[1]):
+            whitener(blocks, view(gram)[r, k], view(whiten)[r, k], view(low))
+
+
+@jit
+def packed_distance(bundle, a, x, y):
+    """|x - y|_a for vectors in the order of the blocks."""
+    return distance(opened(bundle), view(a), view(x), view(y))
+
+
+@jit
+def factor_dense(a, low):
+    """The lower factor (n, n) of a matrix, with reciprocal diagonal; was no pivot raised?"""
+    return cholesky(view(a), view(low))
+
+
+@jit
+def solve_dense(low, x):
+    """x <- a^-1 x, from the factor of a."""
+    solve(view(low), view(x))
+
+
+@jit
+def invert_lower(low, at, n, inv, to):
+    """Inverse of a lower factor (n x n at ``at``) into ``inv`` at ``to``."""
+    invert(matrix(view(low), at, n, n), matrix(view(inv), to, n, n))
+
+
+@jit
+def project_dense(bundle, metric, shape, target, radius, out):
+    """:func:`project_packed`."""
+    matrices, vectors = np.empty((2, metric.size)), np.empty((3, target.size))
+    sides = view(metric), view(shape), view(target)
+    return _project_in(opened(bundle), sides, radius, view(out), matrices, vectors)
+
+
+@inner
+def _project_in(blocks, sides, radius, out, matrices, vectors):
+    return project_packed(blocks, *sides, radius, out, make_room(view(matrices), view(vectors)))
+
+
+def blocks_of(problem: Problem) -> Bundle:
+    """The blocks of a problem's Gram matrices; made once and kept with it."""
+    found: Bundle | None = problem.cache.get("blocks")
+    if found is None:
+        found = problem.cache["blocks"] = Bundle(Blocks(problem.rows.block_start, problem.rows.gram_start))
+    return found
+
+
+def one_block(dim: int) -> Bundle:
+    """The blocks of a dense matrix."""
+    return Bundle(Blocks(np.array([0, dim]), np.array([0, dim * dim])))

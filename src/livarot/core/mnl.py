@@ -46,34 +46,6 @@ def choice_probabilities(offset, row, n, feat, at, m, local, p):
     law.softmax(own, own)
 
 
-@jit
-def choice_hessian(feat, at, n, m, p, mean, out):
-    """Mean feature, and the Hessian sum_i p_i (phi_i - mean)(phi_i - mean)' in ``out`` (lower part, (m, m))."""
-    for j in range(m):
-        total = 0.0
-        for i in range(n):
-            total += p[i] * feat[at + i * m + j]
-        mean[j] = total
-    for j in range(m):
-        for k in range(j + 1):
-            total = 0.0
-            for i in range(n):
-                total += p[i] * (feat[at + i * m + j] - mean[j]) * (feat[at + i * m + k] - mean[k])
-            out[j * m + k] = total
-
-
-@jit
-def add_columns(matrix, cols, at, m, scale, gram, first, size):
-    """gram (size x size at ``first``) += scale * matrix (lower part, m x m) at the pair's columns."""
-    for j in range(m):
-        cj = cols[at + j]
-        for k in range(j):
-            ck = cols[at + k]
-            gram[first + cj * size + ck] += scale * matrix[j * m + k]
-            gram[first + ck * size + cj] += scale * matrix[j * m + k]
-        gram[first + cj * size + cj] += scale * matrix[j * m + j]
-
-
 def _logits(logits: ArrayLike) -> FloatArray:
     """Logits (..., U) as float64, refused unless the largest of each choice is finite."""
     try:

@@ -2,8 +2,8 @@
 
 Factors are lower triangular with *reciprocal* diagonals.  They are always recomputed from the matrix, never updated by
 rank one: at condition 1e9 rank-one updates lose five digits after a million steps.  A pivot that is not safely
-positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry, so that a near-singular matrix gives a defined
-answer instead of NaN.
+positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry and told, so that a near-singular matrix gives a
+defined answer and a flag instead of NaN.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -17,17 +17,23 @@ PIVOT_FLOOR = 1e-15
 
 @inner
 def cholesky(a, low):
-    """low low' = a, with reciprocal diagonal; the lower part of ``a`` is read."""
+    """low low' = a, with reciprocal diagonal; the lower part of ``a`` is read.  Was no pivot raised?"""
     n = len(a)
     floor = maximum(PIVOT_FLOOR * a[0, 0], 1e-300)
     for i in range(1, n):
         floor = maximum(floor, PIVOT_FLOOR * a[i, i])
+    sound = floor > 0.0
     for i in range(n):
         for j in range(i + 1):
             total = a[i, j]
             for k in range(j):
                 total -= low[i, k] * low[j, k]
-            low[i, j] = total * low[j, j] if i > j else 1.0 / sqrt(maximum(total, floor))
+            if i > j:
+                low[i, j] = total * low[j, j]
+            else:
+                sound = sound & (total > floor)
+                low[i, i] = 1.0 / sqrt(maximum(total, floor))
+    return sound
 
 
 @inner

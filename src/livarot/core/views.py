@@ -271,6 +271,9 @@ class Bundle:
     def __reduce__(self) -> tuple[Any, ...]:
         return Bundle, (self.fields,)  # a copy lists the addresses of its own arrays
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bundle, (self.fields,)  # a copy has addresses of its own
+
 
 class BundleType(types.Type):
     """The type of bundles: that of the NamedTuple of views it opens to."""

@@ -28,9 +28,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.mnl import exp
+from livarot.core.lanes import exp
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.views import part, view
 
 if TYPE_CHECKING:
     from livarot.data.choices import Choices
@@ -89,11 +91,11 @@ def derivatives(choices: Choices, theta: FloatArray, stride: int = 1, *, counted
     """
     d = choices.dim
     gradient, hessian, spread = np.zeros(d), np.zeros((d, d)), np.zeros(d)
-    total = 0.0
+    total, count = 0.0, np.ascontiguousarray(choices.count)
     for block in blocks(choices, stride):
         z = _logits(choices, block, theta)
         place = choices.start, block.first, block.last
-        total += _centre(block.shifted, z, *place, choices.weight, choices.count, counted, gradient, spread)
+        total += _centre(block.shifted, z, *place, choices.weight, count, counted, gradient, spread)
         hessian += block.shifted.T @ block.shifted
     return Derivatives(total, gradient, hessian, spread)
 
@@ -237,51 +239,51 @@ def _subtract_mean(rows, p, start, first, last):
 @jit
 def _centre(rows, z, start, first, last, weight, count, counted, gradient, spread):
     """Rows to sqrt(N_g p_i) (phi_i - mu_g), in place; z to p; adds to gradient and spread; the log-likelihood."""
-    d = rows.shape[1]
-    base = start[first]
-    mean = np.empty(d)
+    mean = np.empty(rows.shape[1])
+    sides = view(rows), view(z), part(view(count), start[first], len(z))
     total = 0.0
     for g in range(first, last):
-        a, b = start[g] - base, start[g + 1] - base
-        w = weight[g]
-        if w == 0.0:  # never met: no information
-            for i in range(a, b):
-                for j in range(d):
-                    rows[i, j] = 0.0
-            continue
-        best = a
-        for i in range(a + 1, b):
-            if z[i] > z[best]:
-                best = i
-        top = z[best]
-        for i in range(a, b):
-            z[i] -= top
-        for i in range(a, b):
-            c = count[base + i]
-            if c != 0.0:
-                total += c * z[i]
-        for i in range(a, b):
-            z[i] = exp(z[i])
-        rest = 0.0
-        for i in range(a, b):
-            if i != best:
-                rest += z[i]
-        total -= w * math.log1p(rest)
-        norm = 1.0 / (1.0 + rest)
-        mean[:] = 0.0
-        for i in range(a, b):
-            z[i] *= norm
-            for j in range(d):
-                mean[j] += z[i] * rows[i, j]
-        for i in range(a, b):
-            for j in range(d):
-                rows[i, j] -= mean[j]
-                spread[j] = max(spread[j], abs(rows[i, j]))
-            c = count[base + i]
-            if c != 0.0:
-                for j in range(d):
-                    gradient[j] -= c * rows[i, j]
-            size = math.sqrt(c) if counted else math.sqrt(w * z[i])
-            for j in range(d):
-                rows[i, j] *= size
+        a, b = start[g] - start[first], start[g + 1] - start[first]
+        total += _centre_set(sides, a, b, weight[g], counted, view(gradient), view(spread), mean)
     return total
+
+
+@inner
+def _centre_set(sides, a, b, w, counted, gradient, spread, mean):
+    """:func:`_centre` of the set with rows a to b - 1."""
+    rows, z, count = sides
+    d = rows.shape[1]
+    if w == 0.0:  # never met: no information
+        for i in range(a, b):
+            for j in range(d):
+                rows[i, j] = 0.0
+        return 0.0
+    best, total, rest, middle = a, 0.0, 0.0, view(mean)
+    for i in range(a + 1, b):
+        if z[i] > z[best]:
+            best = i
+    top = z[best]
+    for i in range(a, b):
+        z[i] -= top
+        if count[i] != 0.0:
+            total += count[i] * z[i]
+    for i in range(a, b):
+        z[i] = exp(z[i])
+        if i != best:
+            rest += z[i]
+    for j in range(d):
+        middle[j] = 0.0
+    norm = 1.0 / (1.0 + rest)
+    for i in range(a, b):
+        z[i] *= norm
+        for j in range(d):
+            middle[j] += z[i] * rows[i, j]
+    for i in range(a, b):
+        size = math.sqrt(count[i]) if counted else math.sqrt(w * z[i])
+        for j in range(d):
+            away = rows[i, j] - middle[j]
+            spread[j] = max(spread[j], abs(away))
+            if count[i] != 0.0:
+                gradient[j] -= count[i] * away
+            rows[i, j] = away * size
+    return total - w * math.log1p(rest)

@@ -41,7 +41,7 @@ def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray
     outcome = choices if laws.known else np.ascontiguousarray(states[:, 1:])
     refuse_foreign(laws.row_start, laws.law, laws.n_states, laws.n_actions, Played(states, actions, outcome))
     new = counts.copy()
-    _count(laws, *episodes, new)
+    _count(laws.row_start, laws.first_pair, laws.n_actions, states, actions, outcome, new)
     return new
 
 
@@ -62,12 +62,12 @@ def pair_visits(laws: Laws, counts: IntArray) -> IntArray:
 
 
 @jit
-def _count(laws, states, actions, choices, counts):
+def _count(row_start, first_pair, n_actions, states, actions, outcome, counts):
     replicas, horizon = actions.shape
     for r in range(replicas):
         for h in range(horizon):
-            pair = laws.first_pair[h] + states[r, h] * laws.n_actions + actions[r, h]
-            counts[r, laws.row_start[pair] + (choices[r, h] if laws.known else states[r, h + 1])] += 1
+            pair = first_pair[h] + states[r, h] * n_actions + actions[r, h]
+            counts[r, row_start[pair] + outcome[r, h]] += 1
 
 
 @jit

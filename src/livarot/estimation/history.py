@@ -13,19 +13,19 @@ the model.  (The papers' algorithms cost O(t) per episode and keep O(t) numbers.
 from __future__ import annotations
 
 import logging
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from livarot.core.jit import jit
-from livarot.core.linalg import dot, factor, packed_whitener, solve_packed
-from livarot.core.mnl import add_columns, choice_hessian
-from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape
+from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape, typed
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.views import opened
 from livarot.errors import bad
-from livarot.estimation.mle import sample_probabilities
+from livarot.estimation.mle import fit_counts
+from livarot.estimation.omd import whitened
+from livarot.estimation.seen import learn_model, pair_of
 
 logger = logging.getLogger(__name__)
 FIRST_ROOM = 8
@@ -48,7 +48,7 @@ def empty_history(problem: Problem, n_replicas: int) -> History:
 
 def record(problem: Problem, history: History, episodes: Episodes) -> History:
     """The history with one more episode per replica; transitions of pairs with one outcome are left out."""
-    episodes = check_episodes(problem, episodes)
+    episodes = typed(episodes)
     check_history(problem, history, len(episodes.states))
     room = history.pairs.shape[2]
     short = int(history.used.max()) + (problem.horizon if problem.shared_parameter else 1) - room
@@ -59,15 +59,8 @@ def record(problem: Problem, history: History, episodes: Episodes) -> History:
             pairs=np.pad(history.pairs, ((0, 0), (0, 0), (0, extra))),
             counts=np.pad(history.counts, ((0, 0), (0, 0), (0, extra), (0, 0))),
         )
-    _record(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        problem.n_states,
-        problem.n_actions,
-        *episodes,
-        *new,
-    )
+    if not _record(learn_model(problem), *episodes, *new):
+        check_episodes(problem, episodes)
     return new
 
 
@@ -80,11 +73,12 @@ def fit_history(
     """
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
-    new = Estimate(theta.copy(), *(np.empty((*theta.shape[:2], problem.rows.gram_size)) for _ in range(2)))
-    failed = _fit(problem.rows.graph, *history, float(reg), float(tol), int(max_iter), *new)
+    theta, gram = theta.copy(), np.empty((*theta.shape[:2], problem.rows.gram_size))
+    report = fit_counts(problem, (history.pairs, history.counts, history.used), reg, tol, max_iter, None, theta, gram)
+    failed = int((report[:, :, 1] > tol).sum())
     if failed:
         logger.warning("Newton's method stopped after %d steps in %d of the fits", max_iter, failed)
-    return new
+    return whitened(problem, theta, gram)
 
 
 def check_history(problem: Problem, history: History, replicas: int) -> None:
@@ -102,88 +96,21 @@ def check_history(problem: Problem, history: History, replicas: int) -> None:
 
 
 @jit
-def _record(graph, stage_table, stage_parameter, n_states, n_actions, states, actions, choices, pairs, counts, used):
+def _record(bundle, states, actions, choices, pairs, counts, used):
+    """Count an episode per replica; False if there is a transition that the problem does not have."""
+    model = opened(bundle)
+    if actions.shape[1] != len(model.stage_table):
+        return False
     for r in range(actions.shape[0]):
         for h in range(actions.shape[1]):
-            pair = (stage_table[h] * n_states + states[r, h]) * n_actions + actions[r, h]
-            if graph.pair_block[pair] >= 0:
-                k, at = stage_parameter[h], 0
+            pair = pair_of(model, h, states[r, h], actions[r, h], choices[r, h])
+            if pair < 0:
+                return False
+            if model.graph.pair_block[pair] >= 0:
+                k, at = model.stage_parameter[h], 0
                 while at < used[r, k] and pairs[r, k, at] != pair:
                     at += 1
                 pairs[r, k, at] = pair
                 counts[r, k, at, choices[r, h]] += 1.0
                 used[r, k] = max(used[r, k], at + 1)
-
-
-@jit
-def _fit(graph, pairs, counts, used, reg, tol, max_iter, theta, gram, whiten):
-    """Damped Newton steps for every (replica, parameter); the number of those that did not reach ``tol``."""
-    d, size = theta.shape[2], gram.shape[2]
-    work, part = np.empty((4, max(d, counts.shape[3]))), np.empty(size)
-    step, trial, low = np.empty(d), np.empty(d), np.empty(size)
-    failed = 0
-    for r in range(theta.shape[0]):
-        for k in range(theta.shape[1]):
-            n, own, hessian = used[r, k], theta[r, k], gram[r, k]
-            gradient = work[0]
-            current = _derivatives(graph, pairs[r, k], counts[r, k], n, reg, own, work, part, hessian)
-            reached = False
-            for _ in range(max_iter):
-                factor(hessian, graph.block_start, graph.gram_start, low)
-                for i in range(d):  # in block order
-                    step[i] = -gradient[graph.block_coords[i]]
-                solve_packed(low, graph.block_start, graph.gram_start, step)
-                slope = 0.0
-                for i in range(d):
-                    slope += step[i] * gradient[graph.block_coords[i]]
-                if math.sqrt(max(-slope, 0.0)) <= tol:
-                    reached = True
-                    break
-                length = 1.0
-                for _ in range(60):
-                    for i in range(d):
-                        trial[graph.block_coords[i]] = own[graph.block_coords[i]] + length * step[i]
-                    value = _derivatives(graph, pairs[r, k], counts[r, k], n, reg, trial, work, part, hessian)
-                    # a decrease below the rounding of the objective cannot be seen: trust the Newton step
-                    if value <= current + 1e-4 * length * slope or -slope <= 1e-13 * (1.0 + abs(current)):
-                        break
-                    length *= 0.5
-                own[:] = trial
-                current = value
-            failed += 0 if reached else 1
-            packed_whitener(hessian, graph.block_start, graph.gram_start, whiten[r, k], low)
-    return failed
-
-
-@jit
-def _derivatives(graph, pairs, counts, n, reg, theta, work, part, hessian):
-    """The objective; its gradient into work[0] and its packed Hessian, from one pass over the counts."""
-    gradient, local, p, mean = work[0], work[1], work[2], work[3]
-    for i in range(len(theta)):
-        gradient[i] = reg * theta[i]
-    for i in range(len(hessian)):
-        hessian[i] = 0.0
-    for b in range(len(graph.block_start) - 1):
-        size = graph.block_start[b + 1] - graph.block_start[b]
-        for i in range(size):
-            hessian[graph.gram_start[b] + i * size + i] = reg
-    total = 0.5 * reg * dot(theta, theta, len(theta))
-    for at in range(n):
-        pair = pairs[at]
-        n_out = sample_probabilities(graph, pair, theta, local, p)
-        m, col, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
-        block = graph.pair_block[pair]
-        base, size = graph.block_start[block], graph.block_start[block + 1] - graph.block_start[block]
-        choice_hessian(graph.feat, feat, n_out, m, p, mean, part)
-        weight = 0.0
-        for i in range(n_out):
-            weight += counts[at, i]
-            if counts[at, i] > 0.0:
-                total -= counts[at, i] * math.log(p[i])
-        add_columns(part, graph.cols, col, m, weight, hessian, graph.gram_start[block], size)
-        for j in range(m):
-            slope = weight * mean[j]
-            for i in range(n_out):
-                slope -= counts[at, i] * graph.feat[feat + i * m + j]
-            gradient[graph.block_coords[base + graph.cols[col + j]]] += slope
-    return total
+    return True

@@ -2,25 +2,38 @@
 
     minimise  sum_n w_n (-log p_{pair_n}(choice_n; theta)) + reg/2 |theta|^2
 
-A Newton step is theta - Hess^-1 grad; on the ball it is that point projected in the Hessian's norm (the minimiser of
-the quadratic model over the ball), then a backtracking line search on the objective.  The certificate is the
-(projected) Newton decrement.
+The loss depends on the data only through the total weight ("count") of each outcome of a pair.  A Newton step is
+theta - Hess^-1 grad; on the ball it is that point projected in the Hessian's norm (the minimiser of the quadratic model
+over the ball), then a backtracking line search on the objective.  The certificate is the (projected) Newton decrement.
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.linalg import dot, factor, project_packed, solve_packed
-from livarot.core.mnl import add_columns, choice_hessian, choice_probabilities, local_parameter
+from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
+from livarot.core.linalg import (
+    Blocks,
+    block_of,
+    copy,
+    dot,
+    factor,
+    identity,
+    make_room,
+    project_packed,
+    solve_packed,
+)
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_finite, require_non_negative
+from livarot.estimation.seen import learn_model
 
 
 class MaximumLikelihood(NamedTuple):
@@ -60,117 +73,176 @@ def fit_mle(
         first = int(wrong.argmax())
         told = f"outcome {choices[first]} of pair {pairs[first]} is not one of the problem's"
         raise bad("choices", told, index=first, count=int(wrong.sum()))
-    theta = np.zeros(problem.dim)
-    hessian = np.zeros(rows.gram_size)
-    objective, decrement, n_iter, converged = _newton(
-        rows.graph,
-        pairs,
-        choices,
-        w,
-        float(reg),
-        float(bound),
-        float(tol),
-        int(max_iter),
-        problem.max_reachable,
-        theta,
-        hessian,
-    )
-    return MaximumLikelihood(theta, hessian, objective, decrement, n_iter, converged)
+    theta, hessian = np.zeros((1, 1, problem.dim)), np.zeros((1, 1, rows.gram_size))
+    data, limit = _counted(problem, pairs, choices, w), float(bound) if math.isfinite(bound) else None
+    ((objective, decrement, steps),) = fit_counts(problem, data, reg, tol, max_iter, limit, theta, hessian)[0]
+    return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= tol))
+
+
+def hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:
+    """The packed Hessian of the loss at theta (d,), without a ridge."""
+    point, hessian = theta.reshape(1, 1, -1).copy(), np.zeros((1, 1, problem.rows.gram_size))
+    fit_counts(problem, _counted(problem, pairs, choices, np.ones(len(pairs))), 0.0, 0.0, 0, None, point, hessian)
+    return np.asarray(hessian[0, 0])
+
+
+Counted = tuple[IntArray, FloatArray, IntArray]
+
+
+def _counted(problem: Problem, pairs: IntArray, choices: Int32Array, weights: FloatArray) -> Counted:
+    """Distinct pairs that teach something (1, 1, C), the weights of their outcomes (1, 1, C, U), and C (1, 1)."""
+    teaches = problem.rows.pair_block[pairs] >= 0
+    distinct, place = np.unique(pairs[teaches], return_inverse=True)
+    counts = np.zeros((1, 1, len(distinct), problem.max_reachable))
+    np.add.at(counts[0, 0], (place, choices[teaches]), weights[teaches])
+    return distinct.reshape(1, 1, -1), counts, np.full((1, 1), len(distinct))
+
+
+def fit_counts(
+    problem: Problem,
+    data: Counted,
+    reg: float,
+    tol: float,
+    max_iter: int,
+    bound: float | None,
+    theta: FloatArray,
+    hessian: FloatArray,
+) -> FloatArray:
+    """Improve theta (R, K, d) in place and leave the Hessians (R, K, G) there: (R, K, 3) objective, decrement, steps.
+
+    ``data`` are pairs (R, K, C), counts (R, K, C, U) and how many of C count (R, K).
+    """
+    report = np.empty((*theta.shape[:2], 3))
+    _fit(learn_model(problem), *data, (float(reg), float(tol)), int(max_iter), bound, theta, hessian, report)
+    return report
+
+
+class _Data(NamedTuple):
+    """What was seen of one parameter."""
+
+    pairs: Any  # (n,)
+    counts: Any  # (n, U)
+    reg: Any
+
+
+class _Point(NamedTuple):
+    """A parameter in the order of the blocks, with the objective's derivatives and what they are made of."""
+
+    x: Any  # (d,)
+    gradient: Any  # (d,)
+    hessian: Any  # (G,)
+    local: Any  # (longest,)
+    p: Any
+    mean: Any
+    weight: Any
+    scaled: Any
+    away: Any  # (longest^2,)
 
 
 @jit
-def sample_probabilities(graph, pair, theta, local, p):
-    """p of a pair at theta; returns the number of its outcomes."""
-    block, m = graph.pair_block[pair], graph.col_count[pair]
-    local_parameter(theta, 0, graph.block_coords, graph.block_start[block], graph.cols, graph.col_start[pair], m, local)
-    row = graph.row_start[pair]
-    n = graph.row_start[pair + 1] - row
-    choice_probabilities(graph.offset, row, n, graph.feat, graph.feat_start[pair], m, local, p)
-    return n
+def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, report):
+    """Newton's method for every (replica, parameter)."""
+    model, d = opened(bundle), theta.shape[2]
+    memory = np.empty((8, d)), np.empty((3, gram.shape[2])), np.empty((5, model.longest)), np.empty(model.longest**2)
+    for r in range(theta.shape[0]):
+        for k in range(theta.shape[1]):
+            data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), settings[0])
+            own = view(theta)[r, k], view(gram)[r, k]
+            ended = _fit_one(model.graph, data, settings[1], max_iter, bound, own, memory)
+            report[r, k, 0], report[r, k, 1], report[r, k, 2] = ended
 
 
-@jit
-def _objective(graph, pairs, choices, weights, reg, theta, local, p):
-    total = 0.5 * reg * dot(theta, theta, len(theta))
-    for i in range(len(pairs)):
-        if graph.pair_block[pairs[i]] >= 0:
-            sample_probabilities(graph, pairs[i], theta, local, p)
-            total -= weights[i] * math.log(p[choices[i]])
-    return total
-
-
-@jit
-def derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian):
-    """Gradient (d,) and packed Hessian of the objective."""
+@inner
+def _fit_one(graph, data, tol, max_iter, bound, own, memory):
+    """:func:`_newton` from a parameter in the order of the coordinates, and back to it."""
+    (theta, hessian), blocks, order = own, Blocks(graph.block_start, graph.gram_start), graph.block_coords
+    rows, squares, parts = view(memory[0]), view(memory[1]), view(memory[2])
+    local = parts[0], parts[1], parts[2], parts[3], parts[4]
+    point = _Point(rows[0], rows[1], hessian, *local, view(memory[3]))
     for i in range(len(theta)):
-        gradient[i] = reg * theta[i]
-    for i in range(len(hessian)):
-        hessian[i] = 0.0
-    for b in range(len(graph.block_start) - 1):
-        n = graph.block_start[b + 1] - graph.block_start[b]
-        for i in range(n):
-            hessian[graph.gram_start[b] + i * n + i] = reg
-    for i in range(len(pairs)):
-        pair = pairs[i]
-        block = graph.pair_block[pair]
-        if block < 0:
-            continue
-        n = sample_probabilities(graph, pair, theta, local, p)
-        m, cols, feat = graph.col_count[pair], graph.col_start[pair], graph.feat_start[pair]
-        size = graph.block_start[block + 1] - graph.block_start[block]
-        choice_hessian(graph.feat, feat, n, m, p, mean, part)
-        add_columns(part, graph.cols, cols, m, weights[i], hessian, graph.gram_start[block], size)
-        for j in range(m):
-            coordinate = graph.block_coords[graph.block_start[block] + graph.cols[cols + j]]
-            gradient[coordinate] += weights[i] * (mean[j] - graph.feat[feat + choices[i] * m + j])
+        point.x[i] = theta[order[i]]
+    ended = _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares)
+    for i in range(len(theta)):
+        theta[order[i]] = point.x[i]
+    return ended
 
 
-@jit
-def _newton(graph, pairs, choices, weights, reg, bound, tol, max_iter, most_out, theta, hessian):
-    """Improve ``theta`` in place and leave the Hessian there: (objective, decrement, steps, converged)."""
-    d = len(theta)
-    size = len(hessian)
-    p, local, mean, gradient = np.empty(most_out), np.empty(d), np.empty(d), np.empty(d)
-    part = np.empty(d * d)
-    step, trial, target, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    low, work = np.empty(size), np.empty(4 * d + 2 * size)
-    identity = np.zeros(size)
-    for b in range(len(graph.block_start) - 1):
-        n = graph.block_start[b + 1] - graph.block_start[b]
-        for i in range(n):
-            identity[graph.gram_start[b] + i * n + i] = 1.0
-    current = _objective(graph, pairs, choices, weights, reg, theta, local, p)
-    decrement, converged, rounds = math.inf, False, 0
-    for rounds in range(1, max_iter + 1):  # noqa: B007 (the count is returned)
-        derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian)
-        factor(hessian, graph.block_start, graph.gram_start, low)
-        for i in range(d):  # block order from here
-            step[i] = -gradient[graph.block_coords[i]]
-        solve_packed(low, graph.block_start, graph.gram_start, step)
-        if math.isfinite(bound):
-            for i in range(d):
-                target[i] = theta[graph.block_coords[i]] + step[i]
-            project_packed(hessian, identity, graph.block_start, graph.gram_start, target, bound, out, work)
-            for i in range(d):
-                step[i] = out[i] - theta[graph.block_coords[i]]
-        slope = 0.0
-        for i in range(d):
-            slope += step[i] * gradient[graph.block_coords[i]]
+@inner
+def _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares):
+    """Improve point.x: (objective, decrement, steps)."""
+    step, start, room = rows[2], rows[3], make_room(squares, (rows[5], rows[6], rows[7]))
+    current, decrement, steps = derivatives(graph, blocks, data, point), math.inf, 0
+    while steps < max_iter:
+        steps += 1
+        factor(blocks, point.hessian, room.low)
+        for i in range(len(step)):
+            step[i] = -point.gradient[i]
+        solve_packed(blocks, room.low, step)
+        if bound is not None:
+            keep_on_ball(blocks, point, bound, step, rows[4], squares[2], room)
+        slope = dot(step, point.gradient)
         decrement = math.sqrt(max(-slope, 0.0))
         if decrement <= tol:
-            converged = True
             break
+        copy(point.x, start)
         length = 1.0
         for _ in range(60):
-            for i in range(d):
-                trial[graph.block_coords[i]] = theta[graph.block_coords[i]] + length * step[i]
-            value = _objective(graph, pairs, choices, weights, reg, trial, local, p)
+            for i in range(len(step)):
+                point.x[i] = start[i] + length * step[i]
+            value = derivatives(graph, blocks, data, point)
             # a decrease below the rounding of the objective cannot be seen: trust the Newton step
             if value <= current + 1e-4 * length * slope or -slope <= 1e-13 * (1.0 + abs(current)):
                 break
             length *= 0.5
-        for i in range(d):
-            theta[i] = trial[i]
         current = value
-    derivatives(graph, pairs, choices, weights, reg, theta, local, p, mean, part, gradient, hessian)
-    return current, decrement, rounds, converged
+    return current, decrement, float(steps)
+
+
+@inner
+def keep_on_ball(blocks, point, bound, step, target, unit, room):
+    """step <- to the projection of x + step on the ball, in the norm of the Hessian."""
+    identity(blocks, 1.0, unit)
+    for i in range(len(step)):
+        target[i] = point.x[i] + step[i]
+    project_packed(blocks, point.hessian, unit, target, bound, step, room)
+    for i in range(len(step)):
+        step[i] -= point.x[i]
+
+
+@inner
+def derivatives(graph, blocks, data, point):
+    """The objective; its gradient and packed Hessian into ``point``, from one pass over the counts."""
+    for i in range(len(point.x)):
+        point.gradient[i] = data.reg * point.x[i]
+    identity(blocks, data.reg, point.hessian)
+    total = 0.5 * data.reg * dot(point.x, point.x)
+    for n in range(len(data.pairs)):
+        pair = data.pairs[n]
+        block, m = graph.pair_block[pair], graph.col_count[pair]
+        first, column, begin = blocks.first[block], graph.col_start[pair], graph.row_start[pair]
+        u = graph.row_start[pair + 1] - begin
+        phi, p, mean = matrix(graph.feat, graph.feat_start[pair], u, m), part(point.p, 0, u), part(point.mean, 0, m)
+        away, hessian = matrix(point.away, 0, m, u), block_of(blocks, point.hessian, block)
+        for j in range(m):
+            point.local[j] = point.x[first + graph.cols[column + j]]
+        logits(part(graph.offset, begin, u), phi, point.local, p)
+        softmax(p, p)
+        mean_row(p, phi, mean)
+        weight = 0.0
+        for i in range(u):
+            weight += data.counts[n, i]
+            if data.counts[n, i] > 0.0:
+                total -= data.counts[n, i] * math.log(p[i])
+        row = part(point.scaled, 0, spread(p, phi, mean, point.weight, away))
+        for j in range(m):
+            cj = graph.cols[column + j]
+            slope = weight * mean[j]
+            for i in range(u):
+                slope -= data.counts[n, i] * phi[i, j]
+            point.gradient[first + cj] += slope
+            scaled(point.weight, away[j], row)
+            for k in range(j + 1):
+                ck = graph.cols[column + k]
+                hessian[cj, ck] += weight * expectation(row, away[k])
+                hessian[ck, cj] = hessian[cj, ck]
+    return total

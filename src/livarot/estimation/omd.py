@@ -15,28 +15,39 @@ Per stage and episode: O(U d^2 + d^3) with d the size of the pair's block.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.lanes64 import LANES, cholesky_lanes, invert_lower_lanes, softmax_rows, solve_lanes
-from livarot.core.linalg import (
-    draw_inside,
-    factor_solve,
-    packed_product,
-    packed_whitener,
-    project_packed,
-    quadratic,
-)
-from livarot.core.plan import Episodes, Estimate, check_episodes, check_estimate, check_shape, first_foreign, typed
+from livarot.core.lanes import W
+from livarot.core.linalg import blocks_of, whiten_all
+from livarot.core.plan import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.core.pool import SMALL, fresh_copy
 from livarot.core.problem import Problem
 from livarot.core.ragged import FloatArray
 from livarot.core.sizes import require_memory
-
-SLACK = 1e-12
-PROJECTION_ROUNDS = 400
+from livarot.core.small import cholesky, invert, solve
+from livarot.core.views import flat, opened, view
+from livarot.estimation.projection import SLACK, project_parameters
+from livarot.estimation.seen import (
+    Seen,
+    add_hessian,
+    add_outcomes,
+    alike,
+    collect,
+    law,
+    learn_model,
+    load,
+    load_gradient,
+    locate,
+    make_places,
+    make_room,
+    memory_of,
+    move,
+    store,
+)
 
 
 class ParameterSet(NamedTuple):
@@ -66,11 +77,9 @@ def initial_estimate(problem: Problem, n_replicas: int, reg: float) -> Estimate:
 
 def whitened(problem: Problem, theta: FloatArray, gram: FloatArray) -> Estimate:
     """An estimate from theta (R, K, d) and packed Gram matrices (R, K, G)."""
+    gram = np.ascontiguousarray(gram)
     whiten = np.empty_like(gram)
-    rows = problem.rows
-    low = np.empty(int(np.diff(rows.block_start).max()) ** 2)
-    for r, k in np.ndindex(*gram.shape[:2]):
-        packed_whitener(gram[r, k], rows.block_start, rows.gram_start, whiten[r, k], low)
+    whiten_all(blocks_of(problem), gram, whiten)
     return Estimate(theta, gram, whiten)
 
 
@@ -78,404 +87,170 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
+    return stepped(problem, estimate, episodes, StepRule(float(step_size), None), within)
+
+
+class StepRule(NamedTuple):
+    """eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)."""
+
+    rate: float
+    information: float | None
+
+
+def stepped(problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> Estimate:
+    """The estimate after the steps of one episode per replica."""
+    check_estimate(problem, estimate)
     theta, gram, whiten = estimate
-    episodes = typed(episodes)
     if gram.size < SMALL:
         new = Estimate(theta.copy(), gram.copy(), whiten.copy())
     else:
         new = Estimate(fresh_copy(theta), fresh_copy(gram), fresh_copy(whiten))
-    done = _update(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        problem.n_states,
-        problem.n_actions,
-        problem.max_reachable,
-        *episodes,
-        float(step_size),
-        within,
-        *new,
-    )
-    if not done:
-        refuse_data(problem, estimate, episodes, within)
+    take_steps(problem, new, typed(episodes), rule, within)
     return new
 
 
-def refuse_data(problem: Problem, estimate: Estimate, episodes: Episodes, within: ParameterSet) -> None:
-    """Our error for what a kernel would not read: data or an estimate of another problem."""
-    check_estimate(problem, estimate)
-    check_episodes(problem, episodes)
-    check_shape("estimate.theta", estimate.theta, (len(episodes.states), *problem.theta_shape))
-    check_shape("within.radius", within.radius, (len(episodes.states),))
+def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> None:
+    """The steps of one episode per replica, in place; our error if something belongs to another problem."""
+    replicas = len(episodes.states)
+    if not len(new.theta) == len(within.radius) == replicas:
+        check_shape("estimate.theta", new.theta, (replicas, *problem.theta_shape))
+        check_shape("within.radius", within.radius, (replicas,))
+    pending = np.zeros(new.theta.shape[:2], dtype=np.int8)
+    # parameters of an ellipsoid are all looked at: no length is below -1
+    limit = -1.0 if within.center.size else within.bound * within.bound * (1.0 + SLACK)
+    model, numbers, turn = learn_model(problem), (*rule, limit), 0
+    while True:
+        turn = _update(model, *episodes, numbers, turn, *new, pending)
+        if turn == 0:
+            return
+        if turn < 0:
+            refuse_foreign(problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, episodes)
+        project(problem, new, within, pending)
+
+
+def check_set(estimate: Estimate, within: ParameterSet) -> None:
+    """Refuse the set of another problem, or of other replicas."""
+    check_shape("within.radius", within.radius, estimate.theta.shape[:1])
     check_shape("within.center", within.center, estimate.theta.shape)
     check_shape("within.shape", within.shape, estimate.gram.shape)
 
 
-@jit
-def belongs(
-    graph, stage_table, stage_parameter, n_states, n_actions, states, actions, choices, within, theta, gram, whiten
-):
-    """Do episodes, estimate and Theta belong to the problem, and to each other?"""
-    if first_foreign(graph.row_start, stage_table, n_states, n_actions, states, actions, choices)[1] > 0:
-        return False
-    replicas, parameters = len(states), stage_parameter[len(stage_parameter) - 1] + 1
-    size = (replicas, parameters, graph.gram_start[len(graph.gram_start) - 1])
-    fits = (
-        theta.shape == (replicas, parameters, len(graph.block_coords)) and gram.shape == size and whiten.shape == size
-    )
-    if within.center.size > 0:
-        fits &= within.center.shape == theta.shape and within.shape.shape == size
-    return fits and len(within.radius) == replicas
+def project(problem: Problem, estimate: Estimate, within: ParameterSet, chosen: Any) -> None:
+    """The chosen parameters (R, K) to the nearest points of Theta in the norms of their Gram matrices, in place."""
+    sets: tuple[FloatArray, ...] = within[1:]
+    if within.center.size:
+        check_set(estimate, within)
+        sets = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in sets)
+    order, blocks = problem.rows.block_coords, blocks_of(problem)
+    project_parameters(blocks, order, estimate.gram, float(within.bound), *sets, estimate.theta, chosen)
 
 
 def project_estimate(problem: Problem, estimate: Estimate, within: ParameterSet) -> Estimate:
     """theta projected on Theta in the norm of its Gram matrix."""
-    theta = estimate.theta.copy()
-    scratch = np.empty(10 * problem.dim + 5 * problem.rows.gram_size)
-    for r, k in np.ndindex(*theta.shape[:2]):
-        project_parameter(
-            problem.rows.graph, -1, np.empty((0, 0)), 0, 0, estimate.gram[r, k], within, r, k, theta[r, k], scratch
-        )
-    return estimate._replace(theta=theta)
+    check_estimate(problem, estimate)
+    new = estimate._replace(theta=estimate.theta.copy())
+    project(problem, new, within, np.ones(new.theta.shape[:2], dtype=np.int8))
+    return new
+
+
+class _Numbers(NamedTuple):
+    """The estimates of all replicas and parameters, one after the other."""
+
+    theta: Any
+    gram: Any
+    whiten: Any
+    pending: Any  # 1 where Theta was left
+    dim: Any
+    size: Any  # of a packed matrix
 
 
 @jit
-def _update(
-    graph, stage_table, stage_parameter, n_states, n_actions, most_out,
-    states, actions, choices, eta, within, theta, gram, whiten,
-):  # fmt: skip
-    """All steps of an episode: at once where every stage has its own parameter, else one stage after the other.
+def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, pending):
+    """The steps of an episode from a turn on; 0 when all are done, -1 if a transition is not one of the problem's.
 
-    False, and nothing is done, if something belongs to another problem.
+    Turn 2w makes the steps of wave w: of all stages, or of stage w where they share a parameter.  Where Theta was left,
+    ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD), and turn 2w + 1 is due once theta has been projected in the
+    norm of ``gram``: it gives both their new values.
     """
-    if not belongs(
-        graph, stage_table, stage_parameter, n_states, n_actions, states, actions, choices, within, theta, gram, whiten
-    ):
+    model = opened(bundle)
+    own = _Numbers(
+        flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2], gram.shape[2]
+    )
+    transitions = np.empty((3, actions.size), dtype=np.int64)
+    return _turns(model, view(states), view(actions), view(choices), rule, turn, own, transitions, memory_of(model))
+
+
+@inner
+def _turns(model, states, actions, choices, rule, turn, own, transitions, memory):
+    """:func:`_update`; what the views see belongs to the caller."""
+    rows, horizon = view(transitions), len(model.stage_table)
+    seen, at = Seen(rows[0], rows[1], rows[2]), make_places(memory)
+    waves = horizon if model.n_parameters == 1 else 1
+    if actions.shape[1] != horizon:
+        return -1
+    while turn < 2 * waves:
+        wave = turn // 2
+        found = collect(model, states, actions, choices, wave, wave + 1 if waves > 1 else horizon, seen)
+        if found < 0:
+            return -1
+        first, left = np.int64(0), False
+        while first < found:
+            count = alike(model, seen, first, found)
+            u, n = locate(model.graph, seen, first, count, (own.dim, own.size), at)
+            room = make_room(u, n, memory)
+            left |= _advance(model.graph, seen, at, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
+            first += count
+        if left:
+            return turn + 1
+        turn += 2 - turn % 2
+    return 0
+
+
+@inner
+def _advance(graph, seen, at, rate, information, limit, projected, own, room):
+    """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?
+
+    Step and end are the same arithmetic: law, curvature, factor.  It stands here once, so that all of it is inlined.
+    """
+    due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
+    _mark(seen, at, False, own.pending)
+    if projected and not due:
         return False
-    replicas, horizon = actions.shape
-    parameters = theta.shape[1]
-    pair_block, pair_shape = graph.pair_block, graph.pair_shape
-    shared = horizon > 1 and stage_parameter[1] == stage_parameter[0]
-    widest = 1
-    for b in range(len(graph.block_start) - 1):
-        widest = max(widest, graph.block_start[b + 1] - graph.block_start[b])
-    outcomes = np.empty((3, most_out, LANES))
-    features = np.empty((2, most_out * widest, LANES))
-    vectors = np.empty((3, widest, LANES))
-    matrices = np.empty((4, widest * widest, LANES))
-    scalars = np.empty((2, LANES))
-    where = np.empty((6, LANES), dtype=np.int64)
-    scratch = np.empty(10 * theta.shape[2] + 5 * gram.shape[2])
-    pairs = np.empty(replicas * horizon, dtype=np.int64)
-    mine = np.empty(replicas * horizon, dtype=np.int64)
-    chosen = np.empty(replicas * horizon, dtype=np.int64)
-    for wave in range(horizon if shared else 1):
-        # the informative transitions of this wave, sorted by the shape of their pair so that a batch has one shape
-        found = 0
-        for r in range(replicas):
-            for h in range(wave, wave + 1 if shared else horizon):
-                pair = (stage_table[h] * n_states + states[r, h]) * n_actions + actions[r, h]
-                if pair_block[pair] >= 0:
-                    pairs[found] = pair
-                    mine[found] = r * parameters + stage_parameter[h]
-                    chosen[found] = choices[r, h]
-                    found += 1
-        sort_by_shape(pair_shape, pairs, mine, chosen, found)
-        done = 0
-        while done < found:
-            lanes, lead = 1, pair_shape[pairs[done]]
-            while lanes < LANES and done + lanes < found and pair_shape[pairs[done + lanes]] == lead:
-                lanes += 1
-            step_lanes(
-                graph, pairs, mine, chosen, done, lanes, eta, within, theta, gram, whiten,
-                outcomes, features, vectors, matrices, scalars, where, scratch,
-            )  # fmt: skip
-            done += lanes
-    return True
-
-
-@jit
-def sort_by_shape(pair_shape, pairs, mine, chosen, found):
-    """Transitions of one shape become neighbours; there are few shapes as a rule, so sweep once for each."""
-    placed = 0
-    while placed < found:
-        lead = pair_shape[pairs[placed]]
-        for i in range(placed, found):
-            if pair_shape[pairs[i]] == lead:
-                if i > placed:
-                    pairs[i], pairs[placed] = pairs[placed], pairs[i]
-                    mine[i], mine[placed] = mine[placed], mine[i]
-                    chosen[i], chosen[placed] = chosen[placed], chosen[i]
-                placed += 1
-
-
-@jit
-def step_lanes(
-    graph, pairs, mine, chosen, done, lanes, eta, within, theta, gram, whiten,
-    outcomes, features, vectors, matrices, scalars, where, scratch,
-):  # fmt: skip
-    """The OMD step of up to 64 transitions of one shape, each with a parameter (or block) of its own."""
-    lead = pairs[done]
-    n_out = graph.row_start[lead + 1] - graph.row_start[lead]
-    m = graph.col_count[lead]
-    n = graph.block_start[graph.pair_block[lead] + 1] - graph.block_start[graph.pair_block[lead]]
-    d, size, parameters = theta.shape[2], gram.shape[2], theta.shape[1]
-    flat_theta, flat_gram, flat_whiten = theta.reshape(-1), gram.reshape(-1), whiten.reshape(-1)
-    coords, cols, feats, offsets = graph.block_coords, graph.cols, graph.feat, graph.offset
-    pair_block, block_start, gram_start = graph.pair_block, graph.block_start, graph.gram_start
-    col_start, feat_start, row_start = graph.col_start, graph.feat_start, graph.row_start
-    offset, phi = outcomes[0], features[0]
-    local, mean, step = vectors[0], vectors[1], vectors[2]
-    metric, low, part, old = matrices[0], matrices[1], matrices[2], matrices[3]
-    top, total = scalars[0], scalars[1]
-    at, feat, row, col, base, first = where[0], where[1], where[2], where[3], where[4], where[5]
-    bounded = math.isfinite(within.radius[0])
-    limit = within.bound * within.bound * (1.0 + SLACK)
-    for lane in range(lanes):
-        pair, own = pairs[done + lane], mine[done + lane]
-        block = pair_block[pair]
-        at[lane] = own * size + gram_start[block]
-        first[lane] = own * d
-        feat[lane] = feat_start[pair]
-        row[lane] = row_start[pair]
-        col[lane] = col_start[pair]
-        base[lane] = block_start[block]
-    for i in range(n_out):
-        for lane in range(lanes):
-            offset[i, lane] = offsets[row[lane] + i]
-    for i in range(n_out * m):
-        for lane in range(lanes):
-            phi[i, lane] = feats[feat[lane] + i]
-    for j in range(m):
-        for lane in range(lanes):
-            local[j, lane] = flat_theta[first[lane] + coords[base[lane] + cols[col[lane] + j]]]
-    for i in range(n * n):
-        for lane in range(lanes):
-            old[i, lane] = flat_gram[at[lane] + i]
-    choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total)
-    for i in range(n * n):
-        for lane in range(lanes):
-            metric[i, lane] = old[i, lane]
-    if m == n:
-        for i in range(n * n):
-            for lane in range(lanes):
-                metric[i, lane] += eta * part[i, lane]
-        for j in range(m):
-            for lane in range(lanes):
-                step[j, lane] = mean[j, lane] - phi[chosen[done + lane] * m + j, lane]
-    else:
-        for i in range(n):
-            for lane in range(lanes):
-                step[i, lane] = 0.0
-        for lane in range(lanes):
-            scatter_lower(part, cols, col[lane], m, n, eta, metric, lane)
-            for j in range(m):
-                step[cols[col[lane] + j], lane] = mean[j, lane] - phi[chosen[done + lane] * m + j, lane]
-    cholesky_lanes(metric, low, n, lanes, top, total)
-    solve_lanes(low, step, n, lanes)
-    for i in range(n):
-        for lane in range(lanes):
-            flat_theta[first[lane] + coords[base[lane] + i]] -= eta * step[i, lane]
-    for lane in range(lanes):
-        total[lane] = 0.0
-    for i in range(d):
-        for lane in range(lanes):
-            entry = flat_theta[first[lane] + i]
-            total[lane] += entry * entry
-    for lane in range(lanes):
-        if bounded or total[lane] > limit:
-            own = mine[done + lane]
-            r, k = own // parameters, own % parameters
-            block = pair_block[pairs[done + lane]]
-            project_parameter(graph, block, metric, lane, n, gram[r, k], within, r, k, theta[r, k], scratch)
-    for j in range(m):
-        for lane in range(lanes):
-            local[j, lane] = flat_theta[first[lane] + coords[base[lane] + cols[col[lane] + j]]]
-    choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total)
-    if m == n:
-        for i in range(n * n):
-            for lane in range(lanes):
-                old[i, lane] += part[i, lane]
-    else:
-        for lane in range(lanes):
-            scatter_lower(part, cols, col[lane], m, n, 1.0, old, lane)
-    cholesky_lanes(old, low, n, lanes, top, total)
-    invert_lower_lanes(low, metric, n, lanes)
-    for i in range(n):
+    load(graph, seen, at, own.theta, own.whiten if projected else own.gram, room)
+    gram, whiten, ending, left = room.metric, room.gram, projected, False
+    for i in range(len(room.gram)):
         for j in range(i + 1):
-            for lane in range(lanes):
-                flat_gram[at[lane] + i * n + j] = old[i * n + j, lane]
-            for lane in range(lanes):
-                flat_gram[at[lane] + j * n + i] = old[i * n + j, lane]
-            for lane in range(lanes):
-                flat_whiten[at[lane] + i * n + j] = metric[i * n + j, lane]
+            room.metric[i, j] = room.gram[i, j]
+    while True:
+        if ending:  # Hcal += Hs at the new point
+            gram, whiten = room.gram, room.metric
+        law(room)
+        _add_curvature(room, 1.0 if ending else rate, information, gram)
+        cholesky(gram, room.low)
+        if ending:
+            break
+        load_gradient(room)
+        solve(room.low, room.step)
+        left = move(room, rate, at, own.theta, own.dim, limit)
+        if left or information is not None:
+            break
+        ending = True
+    _mark(seen, at, left, own.pending)
+    if ending or information is not None:
+        invert(room.low, whiten)
+    store(gram, whiten, at, own.gram, own.whiten)
+    return left
 
 
-@jit
-def choice_lanes(outcomes, features, local, mean, part, n_out, m, lanes, top, total):
-    """Probabilities, mean feature and Hessian (lower part) of every lane's choice at its ``local`` parameter.
-
-    ``outcomes`` is (offset, p, scratch), ``features`` is (phi, phi - mean).
-    """
-    offset, p, weighted = outcomes[0], outcomes[1], outcomes[2]
-    phi, centred = features[0], features[1]
-    for i in range(n_out):
-        for lane in range(lanes):
-            p[i, lane] = offset[i, lane]
-        for j in range(m):
-            row = i * m + j
-            for lane in range(lanes):
-                p[i, lane] += phi[row, lane] * local[j, lane]
-    softmax_rows(p, p, n_out, lanes, top, total)
-    for j in range(m):
-        for lane in range(lanes):
-            mean[j, lane] = 0.0
-        for i in range(n_out):
-            row = i * m + j
-            for lane in range(lanes):
-                mean[j, lane] += p[i, lane] * phi[row, lane]
-    if n_out == 2:  # p_1 p_2 (phi_1 - phi_2)(phi_1 - phi_2)'
-        for lane in range(lanes):
-            total[lane] = p[0, lane] * p[1, lane]
-        for j in range(m):
-            for lane in range(lanes):
-                centred[j, lane] = phi[j, lane] - phi[m + j, lane]
-        for j in range(m):
-            for lane in range(lanes):
-                top[lane] = total[lane] * centred[j, lane]
-            for k in range(m):
-                entry = j * m + k
-                for lane in range(lanes):
-                    part[entry, lane] = top[lane] * centred[k, lane] if k <= j else 0.0
-        return
-    for j in range(m):
-        for i in range(n_out):
-            row = i * m + j
-            for lane in range(lanes):
-                centred[row, lane] = phi[row, lane] - mean[j, lane]
-    for j in range(m):
-        for i in range(n_out):
-            row = i * m + j
-            for lane in range(lanes):
-                weighted[i, lane] = p[i, lane] * centred[row, lane]
-        for k in range(j + 1):
-            entry = j * m + k
-            for lane in range(lanes):
-                part[entry, lane] = 0.0
-            for i in range(n_out):
-                row = i * m + k
-                for lane in range(lanes):
-                    part[entry, lane] += weighted[i, lane] * centred[row, lane]
-        for k in range(j + 1, m):
-            for lane in range(lanes):
-                part[j * m + k, lane] = 0.0
+@inner
+def _mark(seen, at, flag, pending):
+    for k in range(W):
+        pending[seen.own[at.seen[k]]] = flag
 
 
-@jit
-def scatter_lower(part, cols, col, m, n, scale, matrix, lane):
-    """matrix += scale * part at the pair's columns (lower parts; columns are in increasing order)."""
-    for j in range(m):
-        for k in range(j + 1):
-            matrix[cols[col + j] * n + cols[col + k], lane] += scale * part[j * m + k, lane]
-
-
-@jit
-def project_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
-    """:func:`nearest_parameter`, drawn inside where rounding left it outside of an ill-conditioned ellipsoid."""
-    nearest_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch)
-    if math.isfinite(within.radius[r]):
-        layout = graph.block_start, graph.gram_start, graph.block_coords
-        draw_inside(within.shape[r, k], *layout, within.center[r, k], within.radius[r], within.bound, own)
-
-
-@jit
-def nearest_parameter(graph, block, metric, lane, n, gram, within, r, k, own, scratch):
-    """Project theta on Theta in the norm of ``gram`` with ``block`` replaced by a lane of ``metric`` (lower part).
-
-    A projection on one of the two sets that lies in the other one is the projection on both (round 0: the ball alone,
-    round 1: the ellipsoid alone).  When both constraints bind, the answer is the projection x(mu) on the ellipsoid in
-    the metric M + mu I, of (M + mu I)^-1 M theta, at the mu where |x(mu)| = B: |x(mu)| decreases in mu, so a bracket
-    and bisection find it.
-    """
-    d, size = len(own), len(gram)
-    full = scratch[4 * d + 2 * size : 4 * d + 3 * size]
-    shape = scratch[4 * d + 3 * size : 4 * d + 4 * size]
-    plain = scratch[4 * d + 4 * size : 4 * d + 5 * size]
-    vectors = scratch[4 * d + 5 * size :]
-    origin, target, out = vectors[0:d], vectors[d : 2 * d], vectors[2 * d : 3 * d]
-    bounded = math.isfinite(within.radius[r])
-    limit = within.bound * within.bound
-    for i in range(size):
-        full[i] = gram[i]
-    if block >= 0:
-        at = graph.gram_start[block]
-        for i in range(n):
-            for j in range(i + 1):
-                full[at + i * n + j] = metric[i * n + j, lane]
-                full[at + j * n + i] = metric[i * n + j, lane]
-    for i in range(d):
-        origin[i] = own[graph.block_coords[i]]
-    mu, low, high = 0.0, 0.0, math.inf
-    for turn in range(PROJECTION_ROUNDS):
-        on_ball = turn == 0
-        for i in range(size):
-            shape[i] = 0.0 if on_ball else within.shape[r, k, i]
-        move_diagonal(shape, graph.block_start, graph.gram_start, 1.0 if on_ball else 0.0)
-        for i in range(d):
-            target[i] = origin[i]
-        if turn > 1:  # (M + mu I)^-1 M origin
-            packed_product(full, graph.block_start, graph.gram_start, origin, target)
-            for i in range(size):
-                plain[i] = full[i]
-            move_diagonal(full, graph.block_start, graph.gram_start, mu)
-            factor_solve(full, graph.block_start, graph.gram_start, scratch[4 * d : 4 * d + size], target)
-        if not on_ball:
-            for i in range(d):
-                target[i] -= within.center[r, k, graph.block_coords[i]]
-        radius = within.bound if on_ball else within.radius[r]
-        project_packed(full, shape, graph.block_start, graph.gram_start, target, radius, out, scratch)
-        if turn > 1:
-            for i in range(size):
-                full[i] = plain[i]
-        length = 0.0
-        for i in range(d):
-            if not on_ball:
-                out[i] += within.center[r, k, graph.block_coords[i]]
-            length += out[i] * out[i]
-            own[graph.block_coords[i]] = out[i]
-        if turn == 0:
-            away = 0.0
-            if bounded:
-                away = quadratic(
-                    within.shape[r, k],
-                    graph.block_start,
-                    graph.gram_start,
-                    graph.block_coords,
-                    own,
-                    within.center[r, k],
-                )
-            if away <= within.radius[r] * (1.0 + SLACK):
-                return
-        elif turn == 1:
-            if length <= limit * (1.0 + SLACK):
-                return
-            for i in range(size):
-                mu = max(mu, full[i])
-        else:
-            if abs(length - limit) <= 1e-13 * limit or (math.isfinite(high) and high - low <= 1e-15 * high):
-                return
-            if length > limit:
-                low = mu
-                mu = 2.0 * mu if math.isinf(high) else 0.5 * (low + high)
-            else:
-                high = mu
-                mu = 0.5 * (low + high)
-
-
-@jit
-def move_diagonal(a, block_start, gram_start, by):
-    """a += by * I for a packed matrix."""
-    for b in range(len(block_start) - 1):
-        n = block_start[b + 1] - block_start[b]
-        for i in range(n):
-            a[gram_start[b] + i * n + i] += by
+@inner
+def _add_curvature(room, rate, information, to):
+    if information is None:
+        add_hessian(room, rate, to)
+    else:
+        add_outcomes(room, information, to)

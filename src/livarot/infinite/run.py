@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.jit import jit
-from livarot.core.linalg import quadratic
+from livarot.core.linalg import blocks_of, packed_distance
 from livarot.core.plan import plan_error, require_agent
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.core.sizes import require_memory
@@ -272,10 +272,9 @@ class _Judge:
                 self._planned = plan.discount, solve_discounted(self.mdp, plan.discount).value
             self._gap[r] = plan.value[r, state] - self._planned[1][state]
         if plan.radius is not None and plan.center is not None and plan.gram is not None:
-            rows = self.mdp.problem.rows
-            away = quadratic(
-                plan.gram[r, 0], rows.block_start, rows.gram_start, rows.block_coords, self.mdp.theta, plan.center[r, 0]
-            )
+            problem = self.mdp.problem.stage
+            order = problem.rows.block_coords
+            away = packed_distance(blocks_of(problem), plan.gram[r, 0], self.mdp.theta[order], plan.center[r, 0][order])
             self._covered[r] = float(away <= plan.radius[r])
 
 

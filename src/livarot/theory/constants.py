@@ -25,7 +25,7 @@ from livarot.core.arguments import checked
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.jit import jit
 from livarot.core.kernel import kernel_layout, transition_kernel
-from livarot.core.linalg import packed_whitener
+from livarot.core.linalg import blocks_of, whiten_all
 from livarot.core.problem import MNLMDP, Problem
 from livarot.core.ragged import FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_non_negative
@@ -291,17 +291,12 @@ def diameter(
     if np.shape(gram) != (problem.rows.gram_size,):
         raise bad("region", f"has a packed matrix of shape {np.shape(gram)}, expected {(problem.rows.gram_size,)}")
     require_non_negative("region", radius)
-    whiten, sizes = np.zeros_like(gram), np.diff(problem.rows.block_start)
-    packed_whitener(
-        np.ascontiguousarray(gram),
-        problem.rows.block_start,
-        problem.rows.gram_start,
-        whiten,
-        np.empty(int(sizes.max()) ** 2),
-    )
+    packed = np.ascontiguousarray(gram).reshape(1, 1, -1)
+    whiten, sizes = np.empty_like(packed), np.diff(problem.rows.block_start)
+    whiten_all(blocks_of(problem), packed, whiten)
     place = np.argsort(problem.rows.block_coords)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten, place, owner)))
+    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten[0, 0], place, owner)))
 
 
 @checked
