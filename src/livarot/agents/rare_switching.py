@@ -252,8 +252,8 @@ def _merged(plan: Plan | None, part: Plan, chosen: NDArray[np.intp], replicas: i
     """``plan`` with the replicas ``chosen`` replaced by those of ``part``; fields that one of them lacks are None."""
     merged: list[Any] = []
     for index, new in enumerate(part):
-        if new is None or (plan is not None and plan[index] is None):
-            merged.append(None)
+        if not isinstance(new, np.ndarray) or (plan is not None and plan[index] is None):
+            merged.append(new if isinstance(new, str) else None)
             continue
         old: Any = np.empty((replicas, *new.shape[1:]), new.dtype) if plan is None else plan[index]
         whole = np.array(np.broadcast_to(old, (replicas, *new.shape[1:])))

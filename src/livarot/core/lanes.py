@@ -144,7 +144,7 @@ def count_of(mask: Any) -> int:
     return int(np.sum(mask))
 
 
-def take(array: Any, places: Any, shift: int) -> Any:
+def take(array: Any, places: Any, shift: Any) -> Any:
     """The lane of array[places[0] + shift], ..., array[places[W - 1] + shift]: flat array, W places."""
     return np.asarray(array[places + shift], dtype=np.float64).view(Lane)
 
@@ -154,7 +154,7 @@ def load_lane(array: Any, first: int) -> Any:
     return array[first : first + W].copy().view(Lane)
 
 
-def put(array: Any, places: Any, shift: int, x: Any) -> None:
+def put(array: Any, places: Any, shift: Any, x: Any) -> None:
     """array[places[l] + shift] = x in lane l; of lanes with one place the last one stays."""
     for number, place in zip(np.broadcast_to(x, W), places, strict=True):
         array[place + shift] = number

@@ -35,12 +35,12 @@ def view(array: Any) -> Any:
     return array
 
 
-def part(flat: Any, first: int, count: int) -> Any:
+def part(flat: Any, first: Any, count: Any) -> Any:
     """``count`` entries of a flat view, from ``first`` on."""
     return flat[first : first + count]
 
 
-def matrix(flat: Any, first: int, n: int, m: int) -> Any:
+def matrix(flat: Any, first: Any, n: Any, m: Any) -> Any:
     """n * m entries of a flat view, from ``first`` on, as an (n, m) view."""
     return flat[first : first + n * m].reshape((n, m))
 
@@ -270,9 +270,6 @@ class Bundle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Bundle, (self.fields,)  # a copy lists the addresses of its own arrays
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Bundle, (self.fields,)  # a copy has addresses of its own
 
 
 class BundleType(types.Type):

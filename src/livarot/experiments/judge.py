@@ -124,7 +124,7 @@ class Judge:
         theta* is in every confidence set, with one bit per set.  False if the distance of theta* is not a number
         somewhere: such a set covers nothing.
         """
-        _, _, start_value, upper, inner_gap, center, gram, radius = plan
+        _, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
         if start_value is None and inner_gap is None and radius is None:
             return True
         return bool(

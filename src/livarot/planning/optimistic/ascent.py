@@ -1,5 +1,5 @@
 """The inner maximum max f(x) over |x| <= beta, for W choices at a time (:mod:`livarot.planning.optimistic.choice`)."""
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ worth v.  To numba each rule is a type of its own, so a loop that takes a rule i
 and ``rule.value(...)`` costs no more than the function itself; the type's name carries a digest of the rule's code, so
 that machine code kept on disk belongs to this rule and no other.
 """
-# mypy: disable-error-code="no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-call, misc, override"
 
 from __future__ import annotations
 
