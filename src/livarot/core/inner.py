@@ -16,19 +16,22 @@ from numba import config, njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.lowering import Lower
+from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
 from livarot.core.jit import Kernel
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a function that is only ever part of others: optimised and turned into machine code there."""
+    """The code of a function that is only ever part of others: linked, optimised and turned into machine code there.
 
-    def _optimize_final_module(self) -> None:
-        pass
+    The functions that it calls are not linked into it but handed on (:class:`_AfterLowering`), so that each is linked
+    once, into the function that Python calls, instead of once on every level.
+    """
 
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
+        self._raise_if_finalized()
         self._finalize_dynamic_globals()
         self._finalized = True
 
@@ -57,15 +60,36 @@ class _AfterLowering(LoweringPass):
         # what callers know it by: numba asks for a builtin method, and this one raises if Python calls it
         entry = {"compiled functions only": None}.__getitem__
         state["cr"] = state["cr"]._replace(cfunc=entry)
-        state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
+        parts = dict.fromkeys([state.library, *state.library._linking_libraries])
+        state.targetctx.insert_user_function(entry, state["cr"].fndesc, list(parts))
         return False
+
+
+class _PartLower(Lower):
+    """Lowering that takes a tuple of views for what it is: numbers, with no references to count in any of them."""
+
+    def incref(self, typ: Any, val: Any) -> None:
+        if self.context.data_model_manager[typ].contains_nrt_meminfo():
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        if self.context.data_model_manager[typ].contains_nrt_meminfo():
+            super().decref(typ, val)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(BaseNativeLowering):
+    _name = "livarot_part_lowering"
+    lowering_class = _PartLower
 
 
 class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_BeforeLowering, IRProcessing)
-        pipeline.add_pass_after(_AfterLowering, NativeLowering)
+        pipeline.add_pass_after(_PartLowering, NativeLowering)
+        pipeline.passes = [each for each in pipeline.passes if each[0] is not NativeLowering]
+        pipeline.add_pass_after(_AfterLowering, _PartLowering)
         pipeline.finalize()
         return [pipeline]
 

@@ -16,9 +16,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.core.inner import inner
 from livarot.core.jit import Kernel, jit
 from livarot.core.problem import Problem, require_problem
 from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.views import flat, view
 from livarot.errors import LivarotError, bad, require_finite
 
 SUM_TOLERANCE = 1e-9  # of probabilities, around one
@@ -361,29 +363,32 @@ def _only_plans() -> Kernel:
 def _fits(actions, laws, start_value, upper, inner_gap, center, gram, radius, sizes):
     """Is all of it as a plan should be?  What is not there is empty."""
     replicas, horizon, n_states, n_actions = sizes[0], sizes[1], sizes[2], sizes[3]
-    if actions.size > 0:
-        one, h, s, a = actions.shape[0], actions.shape[1], actions.shape[2], n_actions
-        largest = np.uint32(0)  # a negative action is a large one
-        flat = actions.reshape(-1).view(np.uint32)
-        for i in range(len(flat)):
-            largest = max(largest, flat[i])
-        good = largest < n_actions
-    else:
-        one, h, s, a = laws.shape
-        good = True
-        for row in laws.reshape(-1, a):
-            total = 0.0
-            for x in row:
-                total += x
-                good &= x >= 0.0
-            good &= abs(total - 1.0) < SUM_TOLERANCE
-    good &= (one == 1 or one == replicas) and h == horizon and s == n_states and a == n_actions
-    for numbers in (start_value, upper, inner_gap, radius):
+    good = fitting_policy(view(actions), view(laws.reshape((-1, laws.shape[3]))), n_actions)
+    shape = laws.shape[:3] if actions.size == 0 else actions.shape
+    good &= (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
+    for numbers in (view(start_value), view(upper), view(inner_gap), view(radius)):
         good &= len(numbers) == replicas or len(numbers) == 0
-        for x in numbers:
-            good &= np.isfinite(x)
-    for x in radius:
-        good &= x >= 0.0
+        for i in range(len(numbers)):
+            good &= numbers[i] - numbers[i] == 0.0  # a finite number
+    for i in range(len(radius)):
+        good &= radius[i] >= 0.0
     if len(radius) > 0:
         good &= center.shape == (replicas, sizes[4], sizes[5]) and gram.shape == (replicas, sizes[4], sizes[6])
+    return good
+
+
+@inner
+def fitting_policy(actions, laws, n_actions):
+    """Do the actions exist, or are the laws probabilities?"""
+    good, every = True, flat(actions)
+    for i in range(len(every)):
+        good &= 0 <= every[i] < n_actions
+    if len(every) == 0:
+        good = laws.shape[1] == n_actions
+        for i in range(len(laws)):
+            total = 0.0
+            for a in range(n_actions if good else 0):
+                total += laws[i, a]
+                good &= laws[i, a] >= 0.0
+            good &= abs(total - 1.0) < SUM_TOLERANCE
     return good

@@ -4,7 +4,7 @@
 
 A non-concave problem: two outcomes are solved in closed form; otherwise a local solver with extra starts finds a
 stationary point (``gap`` is its first-order gap), and ``upper`` bounds the global maximum from above, whatever the
-solver did: the smallest of the box relaxation, the variance-aware bound (:mod:`livarot.planning.optimistic.bounds`), and max V.
+solver did: the smallest of the box relaxation, the variance-aware bound (:mod:`bounds`), and max V.
 """
 # mypy: disable-error-code="attr-defined"
 

@@ -1,17 +1,18 @@
 """Which pairs a plan visits at each stage, W of one shape side by side, with their features laid out for it."""
-# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from livarot.core.jit import jit
 from livarot.core.lanes import W
 from livarot.core.problem import Problem
-from livarot.core.ragged import NO_BLOCK, FloatArray, Int32Array, IntArray
+from livarot.core.ragged import NO_BLOCK, FloatArray, Graph, Int32Array, IntArray
 from livarot.core.views import Bundle
+
+CHUNK = 256  # blocks laid out at once
 
 
 class Blocks(NamedTuple):
@@ -92,15 +93,17 @@ def _pair_blocks(problem: Problem) -> Blocks:
     return made
 
 
-@jit
-def _lay_out(graph, blocks):
-    for b in range(len(blocks.shape)):
-        n, m, _, row, feature, _ = blocks.shape[b]
-        for k in range(W):
-            pair = blocks.pair[b, k]
-            first, at = graph.row_start[pair], graph.feat_start[pair]
-            for i in range(n):
-                blocks.offset[row + i, k] = graph.offset[first + i]
-                blocks.next_state[row + i, k] = graph.next_state[first + i]
-            for i in range(n * m):
-                blocks.feature[feature + i, k] = graph.feat[at + i]
+def _lay_out(graph: Graph, blocks: Blocks) -> None:
+    """Offsets, next states and features of the blocks, those of one shape at once."""
+    shape = blocks.shape
+    cuts = np.flatnonzero(np.any(shape[1:, :2] != shape[:-1, :2], axis=1)) + 1
+    for first, last in pairwise([0, *cuts.tolist(), len(shape)]):
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            n, m, pairs = int(shape[begin, 0]), int(shape[begin, 1]), blocks.pair[begin:end, None, :]
+            rows = graph.row_start[pairs] + np.arange(n)[:, None]
+            to = slice(shape[begin, 3], shape[end - 1, 3] + n)
+            blocks.offset[to] = graph.offset[rows].reshape(-1, W)
+            blocks.next_state[to] = graph.next_state[rows].reshape(-1, W)
+            to = slice(shape[begin, 4], shape[end - 1, 4] + n * m)
+            blocks.feature[to] = graph.feat[graph.feat_start[pairs] + np.arange(n * m)[:, None]].reshape(-1, W)

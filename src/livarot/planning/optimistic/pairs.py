@@ -108,7 +108,7 @@ def _stages(rule, settings, model, blocks, theta, whiten, radius, result, room):
     for h in range(horizon - 1, -1, -1):
         k, pairs = model.stage_parameter[h], blocks.stage_list[h]
         first = model.stage_table[h] * n_states * n_actions
-        scale = value_range(model, h, result.value[h + 1])
+        own = (theta[k], whiten[k], beta, lane(value_range(model, h, result.value[h + 1])))
         for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
             pair = blocks.plain[item]
             room.q[pair - first] = known_law(model.graph, pair, result.value[h + 1])
@@ -119,8 +119,7 @@ def _stages(rule, settings, model, blocks, theta, whiten, radius, result, room):
                 put(room.q, blocks.pair[b], -first, 0.0)
                 put(room.q_up, blocks.pair[b], -first, 0.0)
                 continue
-            own = back_up(rule, settings, model, blocks, b, theta[k], whiten[k], result, h, beta, lane(scale), room)
-            gap = max(gap, own)
+            gap = max(gap, back_up(rule, settings, model, h, blocks, b, own, result, room))
         greedy(rule, model, h, room, result)
     return gap
 
@@ -209,31 +208,45 @@ def own_coordinates(graph, pairs, m, theta, whiten, room):
 
 
 @inner
-def back_up(rule, settings, model, blocks, b, theta, whiten, result, h, beta, scale, room):
+def back_up(rule, settings, model, h, blocks, b, own, result, room):
     """The optimistic expectations of a block of pairs and their bounds; gives the largest relative first-order gap."""
-    horizon, n_states, n_actions = model.reward.shape
-    n, row, gap = blocks.shape[b, 0], blocks.shape[b, 3], 0.0
+    theta, whiten, beta, _ = own
+    _, n_states, n_actions = model.reward.shape
+    n, row = blocks.shape[b, 0], blocks.shape[b, 3]
     v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
     for i in range(n):
         v[i] = take(result.value[h + 1], blocks.next_state[row + i], 0)
         if rule.certified:
             v_up[i] = take(result.upper[h + 1], blocks.next_state[row + i], 0)
-    best, high = lane(0.0), lane(0.0)
+    best, high, gap, largest = lane(0.0), lane(0.0), lane(0.0), 0.0
     if rule.exact_for_two and n == 2:
         apart, reach = load_two(model.graph, blocks, b, theta, whiten, room)
         best = two_outcomes(apart, beta * reach, v[0], v[1])
         if rule.certified:
             high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
     else:
-        choice = look(load(model.graph, blocks, b, theta, whiten, room), beta, scale, float(horizon), rule.set_matters)
-        if rule.certified:
-            high = rule.bound(choice, v_up, settings)
-        best, first_order = rule.value(choice, v, settings)
-        gaps = where(scale > 0.0, first_order / maximum(scale, 1e-300), 0.0)
-        for k in range(W):
-            gap = max(gap, number_in(gaps, k))
+        best, high, gap = rule.of_pairs(rule, settings, model, blocks, b, own, room)
     first = model.stage_table[h] * n_states * n_actions
     put(room.q, blocks.pair[b], -first, best)
     if rule.certified:
         put(room.q_up, blocks.pair[b], -first, high)
-    return gap
+    for k in range(W):
+        largest = max(largest, number_in(gap, k))
+    return largest
+
+
+@inner
+def value_pairs(rule, settings, model, blocks, b, own, room):
+    """What a rule gives for a block of pairs: value, bound and relative first-order gap."""
+    theta, whiten, beta, scale = own
+    n, horizon = blocks.shape[b, 0], float(model.reward.shape[0])
+    choice = look(load(model.graph, blocks, b, theta, whiten, room), beta, scale, horizon, rule.set_matters)
+    high = rule.bound(choice, part(room.v_up, 0, n), settings) if rule.certified else lane(0.0)
+    best, gap = rule.value(choice, part(room.v, 0, n), settings)
+    return best, high, where(scale > 0.0, gap / maximum(scale, 1e-300), gap)
+
+
+@inner
+def two_only(rule, settings, model, blocks, b, own, room):
+    """In place of it where every pair has two outcomes."""
+    return lane(0.0), lane(0.0), lane(0.0)

@@ -192,16 +192,28 @@ def back_up(rule, settings, model, h, s, a, beta, scale, room):
             if rule.certified:
                 high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
         else:
-            choice = look(load(graph, pair, n, room), beta, scale, ceiling, rule.set_matters)
-            if rule.certified:
-                high = rule.bound(choice, v_up, settings)
-            best, first_order = rule.value(choice, v, settings)
-            gap = where(scale > 0.0, first_order / maximum(scale, 1e-300), 0.0)
+            best, high, gap = rule.of_replicas(rule, settings, model, pair, n, beta, scale, room)
     q = gain + best
     room.q[a] = minimum(maximum(q, 0.0), ceiling) if rule.clips_q else q
     if rule.certified:
         room.q_up[a] = gain + high
     return gap
+
+
+@inner
+def value_replicas(rule, settings, model, pair, n, beta, scale, room):
+    """What a rule gives for a pair: value, bound and relative first-order gap."""
+    horizon = float(model.reward.shape[0])
+    choice = look(load(model.graph, pair, n, room), beta, scale, horizon, rule.set_matters)
+    high = rule.bound(choice, part(room.v_up, 0, n), settings) if rule.certified else lane(0.0)
+    best, gap = rule.value(choice, part(room.v, 0, n), settings)
+    return best, high, where(scale > 0.0, gap / maximum(scale, 1e-300), gap)
+
+
+@inner
+def two_only(rule, settings, model, pair, n, beta, scale, room):
+    """In place of it where every pair has two outcomes."""
+    return lane(0.0), lane(0.0), lane(0.0)
 
 
 @inner

@@ -49,18 +49,33 @@ class CompiledRule:
         idle: bool,
         set_matters: bool,
         screened: bool,
+        two_only: bool = False,
     ) -> None:
         function = _compiled("value", value)
         self.value = function if measured else _with_no_gap(function)
         self.bound, self.certified = _no_bound if bound is None else _compiled("bound", bound), bound is not None
         self.clips_q, self.clips_v = clip == CLIPS[1], clip == CLIPS[2]
         self.exact_for_two, self.idle_at_zero = exact_for_two, idle
-        self.set_matters, self.screened = set_matters, screened
-        parts = (function, self.bound, clip, measured, exact_for_two, idle, set_matters)
+        self.set_matters, self.screened, self.two_only = set_matters, screened, two_only
+        parts = (function, self.bound, clip, measured, exact_for_two, idle, set_matters, two_only)
         digest = hashlib.sha256(repr([_code_of(part) for part in parts]).encode()).hexdigest()[:16]
         source = getattr(function, "py_func", function)
         self._numba_type_ = RuleType(f"{source.__module__}.{source.__qualname__}", digest)
         _RULES[self._numba_type_.name] = self
+
+    @property
+    def of_pairs(self) -> Any:
+        """How a loop over pairs values a choice of three or more outcomes."""
+        from livarot.planning.optimistic import pairs
+
+        return pairs.two_only if self.two_only else pairs.value_pairs
+
+    @property
+    def of_replicas(self) -> Any:
+        """The same, of a loop over replicas."""
+        from livarot.planning.optimistic import replicas
+
+        return replicas.two_only if self.two_only else replicas.value_replicas
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,10 @@ class Constant(NamedTuple):
     constant: float
 
 
-TWO = rule(bounds.plug_in, exact_for_two=True)  # where no pair has more outcomes, the maximum is exact
+TWO = CompiledRule(  # where no pair has more outcomes the maximum is exact, and no other code is compiled
+    bounds.plug_in, None, "nothing", measured=False, exact_for_two=True, idle=True, set_matters=True, screened=False,
+    two_only=True,
+)  # fmt: skip
 JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
 PAPER = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
 VARIANCE = rule(bounds.variance_bound)
@@ -147,8 +150,8 @@ class PlugIn:
 @cache
 def _joint(solver: Solver, general: bool) -> tuple[CompiledRule, Any]:
     """Only what is used is compiled: no solver where no pair has more than two outcomes."""
-    made = (JOINT if isinstance(solver, ShiftedPower) else PAPER) if general else TWO
-    return made.function, solver.settings()
+    made = JOINT if isinstance(solver, ShiftedPower) else PAPER
+    return made.function if general else TWO, solver.settings()
 
 
 Rule = JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn | LaneRule
