@@ -24,14 +24,12 @@ from livarot.core.jit import Kernel
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a function that is only ever part of others: linked, optimised and turned into machine code there.
+    """The code of a function that is only ever part of others: optimised and turned into machine code there."""
 
-    The functions that it calls are not linked into it but handed on (:class:`_AfterLowering`), so that each is linked
-    once, into the function that Python calls, instead of once on every level.
-    """
+    def _optimize_final_module(self) -> None:
+        pass
 
-    def finalize(self) -> None:
-        self._raise_if_finalized()
+    def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
@@ -60,8 +58,7 @@ class _AfterLowering(LoweringPass):
         # what callers know it by: numba asks for a builtin method, and this one raises if Python calls it
         entry = {"compiled functions only": None}.__getitem__
         state["cr"] = state["cr"]._replace(cfunc=entry)
-        parts = dict.fromkeys([state.library, *state.library._linking_libraries])
-        state.targetctx.insert_user_function(entry, state["cr"].fndesc, list(parts))
+        state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
         return False
 
 
@@ -79,7 +76,7 @@ class _PartLower(Lower):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(BaseNativeLowering):
-    _name = "livarot_part_lowering"
+    _name = "livarot_part_lowering"  # type: ignore[assignment]
     lowering_class = _PartLower
 
 
