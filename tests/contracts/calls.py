@@ -19,6 +19,7 @@ from livarot.core.plan import Estimate
 from livarot.core.problem import Problem
 from livarot.envs.kl_robust import mnl_embedding
 from livarot.estimation import omd
+from livarot.lanes import expectation
 from livarot.planning.sampled import OutcomeSampling
 from tests import machine_logs
 
@@ -300,6 +301,8 @@ def _rules(mdp, bandit):
     for solver in (livarot.ShiftedPower, livarot.FrankWolfe):
         make = lambda solver=solver, **k: livarot.inner_max(**inner, ellipsoid=region, solver=solver(**k))  # noqa: E731
         calls[solver.__name__] = (make, everything(solver))
+    make = lambda **k: livarot.optimistic_plan(mdp.problem, estimate, 0.5, livarot.rule(**k))  # noqa: E731
+    calls["rule"] = (make, everything(livarot.rule, value=_plain_rule, settings=None, bound=None))
     calls["OutcomeSampling"] = (OutcomeSampling, {"constant": 3.0})
     calls["inner_max"] = (
         livarot.inner_max,
@@ -310,6 +313,10 @@ def _rules(mdp, bandit):
         {"problem": mdp.problem, "estimate": estimate, "radius": 0.5, "rule": livarot.JointMaximum()},
     )
     return calls
+
+
+def _plain_rule(choice, v, settings):
+    return expectation(choice.p, v)
 
 
 def _planning(mdp, bandit):

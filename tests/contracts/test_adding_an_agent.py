@@ -14,7 +14,7 @@ from livarot.registry import Registry
 from tests.episodes import play_agent
 
 TEXT = (Path(__file__).parents[2] / "docs" / "adding_an_agent.md").read_text(encoding="utf-8")
-FILE, LINE, USE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+FILE, LINE, USE, RULE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,16 @@ def test_the_page_runs_and_its_line_registers(module):
     exec(LINE, {"registry": registry, "EpsilonGreedy": module.EpsilonGreedy})  # noqa: S102
     assert registry.names() == ("epsilon-greedy",)
     assert registry.make("epsilon-greedy", epsilon=0.5).epsilon == 0.5
+
+
+def test_the_rule_of_the_page_runs(tmp_path):
+    """In a file, as a user has it: numba asks where a function stands."""
+    path = tmp_path / "rule_of_the_page.py"
+    path.write_text(RULE, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert made.steep.settings.factor == 1.0
 
 
 RULES = [rule for rule, _ in contract.agent_checks(livarot.agents.Uniform())]

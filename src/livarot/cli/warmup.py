@@ -47,19 +47,30 @@ from livarot.cli.report import warnings_shown
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.jit import counts
 from livarot.core.kernel import transition_kernel
-from livarot.core.problem import MNLMDP
+from livarot.core.lanes import W
+from livarot.core.problem import MNLMDP, Problem
 from livarot.data.choices import Choices
 from livarot.data.intervals import value_and_gradient
 from livarot.data.model import MNLTransition
 from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
 from livarot.envs.gym import MNLEnv
 from livarot.errors import bad
+from livarot.estimation.omd import initial_estimate
 from livarot.experiments.run import run
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.infinite.planning import diameter as infinite_diameter
 from livarot.planning.backward import evaluate, solve
+from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.inner import inner_max
-from livarot.planning.optimistic.rules import FrankWolfe, JointMaximum, VarianceBonus
+from livarot.planning.optimistic.plan import SEVERAL
+from livarot.planning.optimistic.rules import (
+    FrankWolfe,
+    JointMaximum,
+    MaxNormBonus,
+    PlugIn,
+    SecondOrderBonus,
+    VarianceBonus,
+)
 from livarot.planning.robust import evaluate_robust, solve_robust
 from livarot.planning.softmin import worst_case
 from livarot.simulation.rollout import simulate
@@ -206,11 +217,18 @@ def _gymnasium() -> None:
     environment.step(0)
 
 
-def _repeated() -> Iterator[Step]:
-    mdp = river_swim(4, 4, shared_parameter=True)
-    mdp.problem.cache["repeats"] = True  # as if it were large
-    for rule in (JointMaximum(), VarianceBonus()):
-        yield partial(run, mdp, Livarot(rule=rule), 2, seed=SEEDS)
+def _lanes() -> Iterator[Step]:
+    """Optimistic plans whose lanes are replicas, and screened ones."""
+    chain, river = hard_chain(3).problem, river_swim(4, 3).problem
+    bonuses = (VarianceBonus(), SecondOrderBonus(), SecondOrderBonus(clip_value=True), MaxNormBonus(), PlugIn())
+    yield partial(optimistic_plan, chain, initial_estimate(chain, W, 1.0), 0.5)
+    for rule in (JointMaximum(), JointMaximum(FrankWolfe(n_iter=2)), *bonuses):
+        yield partial(optimistic_plan, river, initial_estimate(river, W, 1.0), 0.5, rule)
+    phi = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    several = Problem.from_function(
+        2, 3, SEVERAL, features=lambda h, s, a: ([0, 1, 2], phi), reward=np.zeros((3, SEVERAL)), param_bound=1.0
+    )
+    yield partial(optimistic_plan, several, initial_estimate(several, 1, 1.0), 0.5)
 
 
 def _data() -> None:
@@ -237,6 +255,6 @@ PARTS: dict[str, Callable[[], Iterable[Step]]] = {
     "bandits": _bandits,
     "infinite": lambda: [_infinite],
     "gymnasium": lambda: [_gymnasium],
-    "repeated": _repeated,
+    "lanes": _lanes,
     "data": lambda: [_data],
 }

@@ -363,7 +363,8 @@ def _only_plans() -> Kernel:
 def _fits(actions, laws, start_value, upper, inner_gap, center, gram, radius, sizes):
     """Is all of it as a plan should be?  What is not there is empty."""
     replicas, horizon, n_states, n_actions = sizes[0], sizes[1], sizes[2], sizes[3]
-    good = fitting_policy(view(actions), view(laws.reshape((-1, laws.shape[3]))), n_actions)
+    one, h, s, a = laws.shape
+    good = fitting_policy(view(actions), view(laws.reshape((one * h * s, a))), n_actions)
     shape = laws.shape[:3] if actions.size == 0 else actions.shape
     good &= (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
     for numbers in (view(start_value), view(upper), view(inner_gap), view(radius)):

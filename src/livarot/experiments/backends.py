@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -140,6 +141,8 @@ class Dask(Engine):
                 options = {"threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
                 with _ignoring_interrupts():  # Ctrl-C is for the driver, which then asks its workers to stop
                     self._cluster = library.LocalCluster(n_workers=workers, **options)
+            else:
+                _knock(library, address)
             self._client = library.Client(self._cluster or address, timeout=10)
         except (
             OSError,
@@ -167,6 +170,13 @@ class Dask(Engine):
         if self._cluster is not None:
             with contextlib.suppress(Exception):
                 self._cluster.close(timeout=2)
+
+
+def _knock(library: Any, address: str) -> None:
+    """See that somebody listens there, before Dask does: a client that failed to connect may wait for itself when it is
+    removed from memory."""
+    host, port = library.comm.get_address_host_port(address, strict=True)
+    socket.create_connection((host, port), timeout=10).close()
 
 
 @contextlib.contextmanager
