@@ -23,6 +23,7 @@ Only states that can be reached from the start are planned for.  Ties: the first
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,8 @@ def open_actions(problem: Problem) -> float:
 
 def _radii(radius: Any, replicas: int) -> FloatArray:
     """One radius per replica, as kernels know them: float64, finite, >= 0."""
+    if type(radius) is float and 0.0 <= radius < math.inf:  # as agents have it
+        return np.full(replicas, radius)
     if isinstance(radius, float | int):
         return np.full(replicas, require_non_negative("radius", radius))
     radii = require_finite("radius", radius)
