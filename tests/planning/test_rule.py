@@ -151,6 +151,32 @@ for rule in (JointMaximum(), JointMaximum(FrankWolfe(n_iter=5)), VarianceBonus()
     assert len(outputs[0].split()) == 26
 
 
+def lifting(numbers):
+    """Rules whose code is the same and whose array is not."""
+
+    @livarot.rule
+    def lifted(choice, v, settings):
+        return expectation(choice.p, v) + numbers[0]
+
+    return lifted
+
+
+def test_arrays_that_a_rule_names_belong_to_it():
+    problem = livarot.envs.river_swim(3, 4).problem
+    estimate = livarot.agents.Livarot().init(problem).estimate
+    low, high, again = (
+        optimistic_plan(problem, estimate, 0.1, lifting(np.array([more, 1.0]))).start_value[0] for more in (0.0, 0.25, 0.0)
+    )
+    assert low == again
+    assert high > low + 0.1
+
+
+def test_a_rule_says_what_it_is():
+    assert repr(steep) == repr(steep.with_settings(factor=1.0))
+    assert "steep" in repr(steep)
+    assert " at 0x" not in repr(steep)
+
+
 @pytest.mark.parametrize(
     ("make", "name"),
     [
@@ -160,7 +186,9 @@ for rule in (JointMaximum(), JointMaximum(FrankWolfe(n_iter=5)), VarianceBonus()
         (lambda: livarot.rule(largest, clip="all"), "clip"),
         (lambda: livarot.rule(largest, settings=(1.0,)), "settings"),
         (lambda: livarot.rule(largest, settings=Slope("steep")), "settings"),
+        (lambda: livarot.rule(largest, settings=Slope(2**70)), "settings"),
         (lambda: livarot.rule(largest, screened=True), "screened"),
+        (lambda: livarot.rule(largest, measured=3), "measured"),
         (lambda: steep.with_settings(slope=1.0), "settings"),
     ],
 )

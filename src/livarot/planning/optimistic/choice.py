@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from livarot.core.inner import inner
 from livarot.core.lanes import absolute, exp, maximum, minimum, sqrt, where
-from livarot.core.law import expectation, softmax
+from livarot.core.law import expectation, mean_row, softmax
 from livarot.core.views import matrix, part
 from livarot.planning.optimistic.starts import one_size
 
@@ -96,11 +96,7 @@ def look(loaded, beta, scale, horizon, set_matters):
     softmax(z0, p)
     widest, longest = beta * 0.0, beta * 0.0
     if set_matters:
-        for k in range(m):
-            total = p[0] * y[0, k]
-            for i in range(1, n):
-                total += p[i] * y[i, k]
-            mean[k] = total
+        mean_row(p, y, mean)
         for i in range(n):
             square, own = 0.0, 0.0
             for k in range(m):
@@ -146,12 +142,7 @@ def dot(x, y):
 @inner
 def gradient(y, q, g):
     """g = Y'q."""
-    n, m = y.shape
-    for k in range(m):
-        total = q[0] * y[0, k]
-        for i in range(1, n):
-            total += q[i] * y[i, k]
-        g[k] = total
+    mean_row(q, y, g)
 
 
 @inner

@@ -102,7 +102,7 @@ def _with_own_rule(fill: Callable[..., None], *arguments: Any) -> None:
         raise bad("rule", f"does not compile: {said}", cure="write it with livarot.lanes") from error
     wrong = np.flatnonzero(~np.isfinite(result.report).all(axis=0))
     if len(wrong):
-        cure = "see that it divides by no zero"
+        cure = "look for a division by zero"
         raise bad("rule", "gave values that are not finite, replica", index=int(wrong[0]), count=len(wrong), cure=cure)
 
 

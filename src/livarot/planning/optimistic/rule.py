@@ -13,11 +13,14 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import CodeType
+from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any, NamedTuple
+from uuid import uuid4
 
+import numpy as np
 from numba.core import types
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, lower_getattr_generic, models, register_model, unbox
@@ -62,6 +65,9 @@ class CompiledRule:
         source = getattr(function, "py_func", function)
         self._numba_type_ = RuleType(f"{source.__module__}.{source.__qualname__}", digest)
         _RULES[self._numba_type_.name] = self
+
+    def __repr__(self) -> str:
+        return self._numba_type_.name
 
     @property
     def of_pairs(self) -> Any:
@@ -137,6 +143,9 @@ def rule(
         ``value`` and ``bound`` are at least p.V at the centre and at most the larger of the maximum over the set and
         the box relaxation, both are given, and two outcomes are exact: pairs that cannot be best may be left out
 
+    Nobody can see from outside whether a bound is one: ``upper`` is as certain as the function.  Indices are not looked
+    at in compiled code; run it once with NUMBA_DISABLE_JIT=1 or NUMBA_BOUNDSCHECK=1.
+
     >>> import livarot
     >>> from livarot.lanes import expectation, sqrt
     >>> @livarot.rule(clip="every Q", idle_at_zero=False)
@@ -152,6 +161,10 @@ def rule(
             function, bound=bound, settings=settings, clip=clip, measured=measured, exact_for_two=exact_for_two,
             idle_at_zero=idle_at_zero, set_matters=set_matters, screened=screened,
         )  # fmt: skip
+    truths = {"measured": measured, "exact_for_two": exact_for_two, "idle_at_zero": idle_at_zero}
+    for name, truth in (truths | {"set_matters": set_matters, "screened": screened}).items():
+        if not isinstance(truth, bool):
+            raise bad(name, f"is {truth!r}", cure="give True or False")
     if clip not in CLIPS:
         raise bad("clip", f"is {clip!r}", cure=f"choose one of {', '.join(map(repr, CLIPS))}")
     options = {"exact_for_two": exact_for_two, "idle": idle_at_zero, "set_matters": set_matters}
@@ -166,8 +179,8 @@ def _checked(settings: Any) -> Any:
     if not (isinstance(settings, tuple) and hasattr(settings, "_fields") and len(settings)):
         raise bad("settings", f"{settings!r} is not a NamedTuple", cure="give a NamedTuple of numbers")
     for name, number in zip(settings._fields, settings, strict=True):
-        if not isinstance(number, int | float) or number != number:
-            raise bad("settings", f"{name} = {number!r} is not a number")
+        if not isinstance(number, int | float) or not math.isfinite(number) or abs(number) >= 2**63:
+            raise bad("settings", f"{name} = {number!r} is not a number that compiled code knows")
     return settings
 
 
@@ -195,13 +208,29 @@ def _no_bound(choice: Any, v: Any, settings: Any) -> Any:
 
 
 def _code_of(part: Any, seen: tuple[Any, ...] = ()) -> Any:
-    """What decides the machine code of a function: its code, the numbers it names, and the functions it names."""
+    """What decides the machine code of a function: its code, what it names, and the code of the functions it names.
+
+    What cannot be compared gets a mark that never comes again: then the rule is compiled once more, but never mistaken
+    for another one.
+    """
     function = getattr(part, "py_func", part)
+    if any(function is one for one in seen):
+        return ""
+    if isinstance(part, int | float | str | type | BuiltinFunctionType | None):
+        return repr(part)
+    if isinstance(part, np.ndarray):
+        return part.dtype.str, part.shape, part.tobytes()
+    if isinstance(part, tuple):
+        return type(part).__qualname__, [_code_of(x, seen) for x in part]
+    if isinstance(part, ModuleType):
+        file = getattr(part, "__file__", None)
+        stat = os.stat(file) if file and os.path.exists(file) else None
+        return part.__name__, stat and (stat.st_size, stat.st_mtime_ns)
     code = getattr(function, "__code__", None)
-    if code is None or function in seen:
-        return repr(part) if isinstance(part, int | float | str | tuple | bool | None) else ""
+    if code is None:
+        return uuid4().hex
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    named = [function.__globals__.get(name) for name in code.co_names]
+    named = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
     return [_plain(code), *(_code_of(x, (*seen, function)) for x in [*cells, *named])]
 
 

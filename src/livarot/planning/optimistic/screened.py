@@ -4,18 +4,21 @@
 
     f0  <=  max over the ellipsoid  <=  f0 + sd(V) (sum_i p_i b_i^2)^(1/2) + C,     b_i = beta |y_i - ybar|,
 
-since the slope at the centre is beta |sum_i p_i (V_i - f0)(y_i - ybar)|, and since C bounds half of the second
-derivative, f'' <= (max V - f) Var(Yx): with b = max b_i, Var(Yx) <= b^2, and as the variance of a tilted law grows at
-most like e^(2bt), Var(Yx) <= (sum_i p_i b_i^2) (e^d - 1 - d)/d^2 * 2 with d = 2b on average along the way.  The same
-bounds hold for the box relaxation, which moves every logit by b_i, and so for the certified bound of the joint maximum.
+since the slope at the centre is beta |sum_i p_i (V_i - f0)(y_i - ybar)|, and since f'' <= (max V - f) Var(Yx) along a
+direction x.  With b = max b_i, Var(Yx) <= b^2; it also grows at most like e^(2bt) on the way from the centre, where it
+is at most sum_i p_i b_i^2, and the integral of (1 - t) e^(dt) is (e^d - 1 - d)/d^2, d = 2b.  So C is (max V - min f)
+times the smaller of b^2/2 and (sum_i p_i b_i^2)(e^d - 1 - d)/d^2.  The same holds for the box relaxation, which moves
+every logit by b_i, and so for the certified bound of the joint maximum.
+
+*From stage to stage.*  Where the next stage has the same pairs and the same parameter, the probabilities at the centre
+are kept (:class:`Kept`), and as  max E[V'] <= max E[V] + max E[V' - V],  the bounds of a pair grow by those of what V
+has changed; where the pair was solved, they start from what was found.
 
 *Solving.*  The joint maximum and its certified bound are computed for the pair with the largest upper bound of each
-state, and then for the pairs whose upper bound still reaches the best lower one.  Values, bounds and policy are those
-of solving all pairs; the reported gap is that of the solved ones.  Pairs of almost one shape share lanes: shorter ones
-are filled up with outcomes of no weight.
-
-The probabilities at the centre, and with them all that screening needs, are kept from stage to stage where the next
-stage has the same pairs and the same parameter (:class:`Kept`).
+state, and then for the pairs whose upper bound still reaches the best lower one.  Values and policy are those of
+solving all pairs, unless the solver of a pair found a local maximum at the stage before; the bound of the start is
+certified in any case, and may be smaller; the reported gap is that of the solved ones.  Pairs of almost one shape
+share lanes: shorter ones are filled up with outcomes of no weight.
 """
 # mypy: disable-error-code="no-untyped-def"
 
