@@ -165,7 +165,8 @@ def test_arrays_that_a_rule_names_belong_to_it():
     problem = livarot.envs.river_swim(3, 4).problem
     estimate = livarot.agents.Livarot().init(problem).estimate
     low, high, again = (
-        optimistic_plan(problem, estimate, 0.1, lifting(np.array([more, 1.0]))).start_value[0] for more in (0.0, 0.25, 0.0)
+        optimistic_plan(problem, estimate, 0.1, lifting(np.array([more, 1.0]))).start_value[0]
+        for more in (0.0, 0.25, 0.0)
     )
     assert low == again
     assert high > low + 0.1
