@@ -30,6 +30,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +54,6 @@ from livarot.experiments.records import (
     decode,
     encode_again,
     encode_block,
-    is_key,
     read_file,
     summaries_of,
 )
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 SUFFIX = ".parquet"
+RUN_FILES = re.compile(rf"(?<![^/])[0-9a-f]{{64}}{re.escape(SUFFIX)}(?![^/])")  # in names joined by "/"
 MAX_NOTE = 1 << 20  # bytes of a note of a failed run
 
 
@@ -216,8 +217,8 @@ class Store:
         """The names of the files of runs by key."""
         check_own(self.path)
         with contextlib.suppress(FileNotFoundError):
-            named = ((name[: -len(SUFFIX)], name) for name in os.listdir(self.path / "runs") if name.endswith(SUFFIX))
-            return {key: name for key, name in named if is_key(key)}
+            names = "/".join(os.listdir(self.path / "runs"))  # matched at once: no name contains a "/"
+            return {name[: -len(SUFFIX)]: name for name in RUN_FILES.findall(names)}
         return {}
 
     def read(self, key: str) -> Record:
@@ -279,7 +280,7 @@ class Store:
             same, doubtful = self._dates_compared(known, there - both.intersection(chosen))
             for key, words in zip(chosen, looking.found(), strict=True):
                 if key in both:
-                    if words == known[key][1]:
+                    if words == in_words(*known[key][1:4]):
                         same.add(key)
                     else:
                         doubtful.append(key)
@@ -301,7 +302,7 @@ class Store:
         return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
 
     def _dates_compared(
-        self, known: Mapping[str, tuple[str, str, str]], keys: Iterable[str]
+        self, known: Mapping[str, tuple[str, int, int, str, str]], keys: Iterable[str]
     ) -> tuple[set[str], list[str]]:
         """Which files have the size and date that the index has, and which have others."""
         same: set[str] = set()
@@ -312,7 +313,7 @@ class Store:
                 stat = os.lstat(f"{folder}/{key}{SUFFIX}")
             except FileNotFoundError:  # set aside by another process
                 continue
-            if key in known and str(known[key][1]).startswith(in_words(stat.st_size, stat.st_mtime_ns, "")):
+            if key in known and known[key][1] == stat.st_size and known[key][2] == stat.st_mtime_ns:
                 same.add(key)
             else:
                 others.append(key)
@@ -353,11 +354,11 @@ class Store:
         except (sqlite3.Error, OverflowError) as error:
             logger.warning("the index could not be written (%s); the files are complete", error)
 
-    def _known(self) -> dict[str, tuple[str, str, str]]:
+    def _known(self) -> dict[str, tuple[str, int, int, str, str]]:
         """The files in the index, each of a known cell; nothing if it is damaged."""
         try:
             found = self.index.files()
-            if {cell for _, _, cell in found.values()} <= {row["cell"] for row in self.index.cells()}:
+            if {row[-1] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
                 return found
             raise IndexDamaged("a cell is missing")
         except (IndexDamaged, sqlite3.DatabaseError) as error:
