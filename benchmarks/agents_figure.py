@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
 
-from livarot.report.figures import STYLE
+from livarot.report.drawing import STYLE
 from livarot.storage import write_atomic
 
 FLOOR = 1e-4  # regrets below are drawn here

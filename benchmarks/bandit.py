@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from livarot import agents, envs
-from livarot.experiments.run import run
-from livarot.experiments.tune import tune
+from livarot.running.run import run
+from livarot.running.tune import tune
 
 GRID = {"beta_scale": [0.005, 0.02, 0.1], "reg": [1.0, 10.0], "step_size": [1.0, 3.0]}
 BANDITS = {

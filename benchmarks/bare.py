@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import livarot
-from livarot.experiments.result import RunResult
+from livarot.running.result import RunResult
 
 
 def computed(horizon: int, episodes: int, scale: float, seeds: tuple[int, ...]) -> RunResult:

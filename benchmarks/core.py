@@ -33,9 +33,9 @@ from benchmarks.processes import ask
 from benchmarks.sides import CPP, Library, NaiveSample, compare_naive, compare_runs, make_problem
 from benchmarks.workloads import Workload
 from benchmarks.yardstick import library, plan_once
-from livarot.core.kernel import transition_kernel
 from livarot.estimation.omd import whitened
-from livarot.planning.backward import solve_kernel
+from livarot.model.probabilities import transition_kernel
+from livarot.planning.exact import solve_kernel
 from livarot.planning.optimistic.layout import pair_blocks
 
 REPEATS = 5

@@ -1,4 +1,4 @@
-"""How often 95 % intervals of `livarot.experiments.statistics` hold the truth, over 2,000 invented experiments.
+"""How often 95 % intervals of `livarot.report.statistics` hold the truth, over 2,000 invented experiments.
 
     python -m benchmarks.coverage [--seeds 8 20 40] [--experiments 2000]
 
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.stats
 from scipy.integrate import quad
 
-from livarot.experiments.statistics import Statistic, band
+from livarot.report.statistics import Statistic, band
 
 NOISE = 0.01  # standard deviation within a group of seeds
 ROUNDING = 1e-12  # of an end of an interval; with ties the truth can be such an end

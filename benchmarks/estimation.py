@@ -15,7 +15,7 @@ the imports; so the data themselves (160 MB) are included.  The same for 10^6 ch
 
 Checked in the same run: log-likelihoods agree to 1e-6 relative, coefficients and standard errors to 1e-5; those of
 statsmodels to 1e-3, since its BFGS stops early and takes no tolerance (with its Newton method they agree to 1e-5:
-tests/data/test_peers.py).  A target that is missed is printed as UNMET; a failed check makes the exit status 1.
+tests/data/fitting/test_peers.py).  A target that is missed is printed as UNMET; a failed check makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ import pandas as pd
 
 from benchmarks.measure import Row, interleaved
 from benchmarks.processes import resident, settle
-from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.data import Choices, MNLTransition
 
 ROUNDS = 3

@@ -27,11 +27,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from livarot.experiments.folders import INDEX_FILES
-from livarot.experiments.result import COLUMNS
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.store import Store
-from livarot.experiments.tasks import GROUP
+from livarot.running.result import COLUMNS
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.folders import INDEX_FILES
+from livarot.sweeps.store.store import Store
+from livarot.sweeps.tasks import GROUP
 
 HORIZON = 5
 LONG = 10.0  # seconds

@@ -35,8 +35,8 @@ import numpy as np
 
 import livarot
 from benchmarks.measure import Row, interleaved
-from livarot.planning.backward import solve_kernel
-from livarot.planning.robust import solve_robust
+from livarot.planning.exact import solve_kernel
+from livarot.planning.robust.plan import solve_robust
 
 REPEATS = 5
 PENALTY_MOST, BALL_MOST = 5.0, 15.0

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sweep [--runs 2000] [--episodes 200] [--workers 2] [--repeats 5] [--json FILE]
 
-Overhead: a grid of hard chains (H = 5, T = 200) with LIVAROT, 40 seeds per cell, through `livarot.experiments.sweep`
+Overhead: a grid of hard chains (H = 5, T = 200) with LIVAROT, 40 seeds per cell, through `livarot.sweeps.driver`
 into an empty store (files forced to disk), against the same runs as bare loops, in as many new processes of joblib's:
 
     one by one     `livarot.run` with one seed per call: a loop per run
@@ -42,11 +42,11 @@ from joblib.externals.loky import get_reusable_executor
 
 import livarot
 from benchmarks.bare import stored_regret, total_regret
-from livarot.experiments.records import LAYOUT
-from livarot.experiments.result import COLUMNS
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.sweep import sweep
+from livarot.running.result import COLUMNS
 from livarot.storage import write_together
+from livarot.sweeps.driver import sweep
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.records import LAYOUT
 
 Side = tuple[str, Callable[[], float]]
 SEEDS, HORIZON = 40, 5

@@ -13,13 +13,13 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs
 from livarot.data import labels_of, load_fit, save_fit
-from livarot.experiments import checkpoint
-from livarot.experiments.keys import Cell
-from livarot.experiments.loop import Replicas
+from livarot.running.loop import Replicas
 from livarot.storage import load_tensors, save_tensors
-from tests.altered import GOOD
-from tests.machine_logs import fitted
-from tests.models import random_model, to_mdp
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.store import checkpoint
+from tests.support.altered import GOOD
+from tests.support.machine_logs import fitted
+from tests.support.models import random_model, to_mdp
 
 MDP = envs.river_swim(4, 5)
 SCRIPT = Path(__file__).with_name("altered.py")

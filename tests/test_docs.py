@@ -96,7 +96,7 @@ def test_what_is_named_exists(name):
 
 def test_the_check_itself():
     good = (
-        "`livarot.run` `livarot.experiments.run.run` `livarot.agents.livarot.Livarot.n_explore` `Livarot.paper()` "
+        "`livarot.run` `livarot.running.run.run` `livarot.agents.livarot.Livarot.n_explore` `Livarot.paper()` "
         "`Plan.upper` `RunResult.sigma_bar` `core/mnl.py` `storage.py` `tests/` `tests/test_docs.py` "
         "`tests/test_docs.py::test_the_check_itself` `algo:learning routine 2` `h/2` `x = 1` `value[horizon]`"
     )

@@ -32,7 +32,7 @@ def test_the_commands_exist():
 
 @pytest.mark.slow
 def test_the_finding_is_what_the_experiment_writes():
-    from livarot.experiments.reproduce import reproduce
-    from livarot.report.reproduction import text
+    from livarot.studies.paper.experiment import reproduce
+    from livarot.studies.paper.report import text
 
     assert text(reproduce(workers=2)) == FINDING

@@ -18,17 +18,11 @@ if TYPE_CHECKING:
     from livarot import agents, data, envs, infinite, lanes, theory
     from livarot.agents.base import load_state, save_state
     from livarot.core.ellipsoid import Ellipsoid
-    from livarot.core.plan import Episodes, Plan
-    from livarot.core.problem import MNLMDP, Problem
-    from livarot.data.model import MNLTransition
+    from livarot.data.estimator import MNLTransition
     from livarot.errors import LivarotError
-    from livarot.experiments.check_agent import check_agent
-    from livarot.experiments.learn import LearnResult, LearnState, Online, learn
-    from livarot.experiments.result import RunResult
-    from livarot.experiments.run import run
-    from livarot.experiments.tune import TuneResult, tune
-    from livarot.planning.backward import Solution, evaluate, solve
-    from livarot.planning.nominal import nominal_model
+    from livarot.model.episodes import Episodes, Plan
+    from livarot.model.problem import MNLMDP, Problem
+    from livarot.planning.exact import Solution, evaluate, solve
     from livarot.planning.optimistic import optimistic_plan
     from livarot.planning.optimistic.inner import InnerMax, inner_max
     from livarot.planning.optimistic.rule import rule
@@ -41,35 +35,41 @@ if TYPE_CHECKING:
         ShiftedPower,
         VarianceBonus,
     )
-    from livarot.planning.robust import RobustSolution, evaluate_robust, solve_robust
-    from livarot.planning.softmin import worst_case
+    from livarot.planning.robust.kl import worst_case
+    from livarot.planning.robust.nominal import nominal_model
+    from livarot.planning.robust.plan import RobustSolution, evaluate_robust, solve_robust
+    from livarot.running.check_agent import check_agent
+    from livarot.running.learn import LearnResult, LearnState, Online, learn
+    from livarot.running.result import RunResult
+    from livarot.running.run import run
+    from livarot.running.tune import TuneResult, tune
     from livarot.simulation.rollout import simulate
 
 _HOME = {
-    "MNLMDP": "core.problem",
-    "MNLTransition": "data.model",
-    "Problem": "core.problem",
+    "MNLMDP": "model.problem",
+    "MNLTransition": "data.estimator",
+    "Problem": "model.problem",
     "Ellipsoid": "core.ellipsoid",
-    "Episodes": "core.plan",
-    "Plan": "core.plan",
+    "Episodes": "model.episodes",
+    "Plan": "model.episodes",
     "LivarotError": "errors",
-    "check_agent": "experiments.check_agent",
-    "LearnResult": "experiments.learn",
-    "LearnState": "experiments.learn",
-    "Online": "experiments.learn",
-    "learn": "experiments.learn",
-    "RunResult": "experiments.result",
-    "run": "experiments.run",
-    "TuneResult": "experiments.tune",
-    "tune": "experiments.tune",
-    "Solution": "planning.backward",
-    "evaluate": "planning.backward",
-    "solve": "planning.backward",
-    "RobustSolution": "planning.robust",
-    "evaluate_robust": "planning.robust",
-    "solve_robust": "planning.robust",
-    "nominal_model": "planning.nominal",
-    "worst_case": "planning.softmin",
+    "check_agent": "running.check_agent",
+    "LearnResult": "running.learn",
+    "LearnState": "running.learn",
+    "Online": "running.learn",
+    "learn": "running.learn",
+    "RunResult": "running.result",
+    "run": "running.run",
+    "TuneResult": "running.tune",
+    "tune": "running.tune",
+    "Solution": "planning.exact",
+    "evaluate": "planning.exact",
+    "solve": "planning.exact",
+    "RobustSolution": "planning.robust.plan",
+    "evaluate_robust": "planning.robust.plan",
+    "solve_robust": "planning.robust.plan",
+    "nominal_model": "planning.robust.nominal",
+    "worst_case": "planning.robust.kl",
     "InnerMax": "planning.optimistic.inner",
     "inner_max": "planning.optimistic.inner",
     "optimistic_plan": "planning.optimistic",

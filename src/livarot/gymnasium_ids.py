@@ -32,7 +32,7 @@ NAMES = (
     "six-arms",
 )
 OWN_MODEL = "livarot/MNL-v0"  # gymnasium.make(OWN_MODEL, mdp=...) for a model of the user's
-ENV, VECTOR_ENV = "livarot.envs.gym:MNLEnv", "livarot.envs.gym:MNLVectorEnv"
+ENV, VECTOR_ENV = "livarot.envs.gymnasium.env:MNLEnv", "livarot.envs.gymnasium.env:MNLVectorEnv"
 
 
 def env_id(name: str) -> str:

@@ -8,9 +8,9 @@ from livarot import envs
 from livarot.agents import BonusLivarot, Livarot
 from livarot.errors import LivarotError
 from livarot.simulation.streams import AgentRandom
-from tests import field
-from tests.episodes import play_agent
-from tests.models import same_bits
+from tests.support import field
+from tests.support.episodes import play_agent
+from tests.support.models import same_bits
 
 SETTINGS = {"reg": 2.0, "step_size": 3.0, "beta_scale": 0.2}
 

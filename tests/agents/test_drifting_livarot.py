@@ -9,8 +9,8 @@ from livarot.agents import DriftingLivarot, Livarot
 from livarot.confidence.radii import livarot_radius
 from livarot.envs import Drifting
 from livarot.estimation.omd import ball, omd_update, whitened
-from tests.episodes import play_agent
-from tests.models import random_model, same_bits, to_mdp
+from tests.support.episodes import play_agent
+from tests.support.models import random_model, same_bits, to_mdp
 
 CHAIN = livarot.envs.hard_chain(5, gap=0.15)
 BLOCKS = to_mdp(random_model(np.random.default_rng(3), H=3, S=5, A=2, d=6, U=3, kind="block"))

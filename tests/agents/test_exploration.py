@@ -10,10 +10,10 @@ from livarot import envs
 from livarot.agents import LiteralExploration, Livarot, StateAwareExploration
 from livarot.agents.exploration import kappa_of, literal_design, rho
 from livarot.simulation.streams import environment_uniforms
-from tests import reference as ref
-from tests import reference_agents as twin
-from tests.episodes import assert_same_run, play_agent
-from tests.models import random_model, rows_of, same_bits, to_mdp, to_model
+from tests.support.episodes import assert_same_run, play_agent
+from tests.support.models import random_model, rows_of, same_bits, to_mdp, to_model
+from tests.twins import agents as twin
+from tests.twins import core as ref
 
 
 def uniforms_of(mdp, n, seed=0):

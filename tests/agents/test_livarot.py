@@ -11,9 +11,9 @@ from livarot import LivarotError, agents, envs
 from livarot.agents import OFUMNLPP, BonusLivarot, LiteralExploration, Livarot
 from livarot.planning.optimistic.rules import FrankWolfe, JointMaximum, PlugIn, SecondOrderBonus, VarianceBonus
 from livarot.simulation.streams import environment_uniforms
-from tests import reference_agents as twin
-from tests.episodes import assert_same_run, play_agent
-from tests.models import random_model, same_bits, to_mdp, to_model
+from tests.support.episodes import assert_same_run, play_agent
+from tests.support.models import random_model, same_bits, to_mdp, to_model
+from tests.twins import agents as twin
 
 
 def uniforms_of(mdp, n, seed=0):

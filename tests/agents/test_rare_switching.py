@@ -11,11 +11,11 @@ import pytest
 import livarot
 from livarot import LivarotError
 from livarot.agents import PSRL, UCBVI, UCRLMNLOL, Livarot, Oracle, RareSwitching, Uniform, rare_switching
-from livarot.core.kernel import transition_kernel
+from livarot.model.probabilities import transition_kernel
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, environment_uniforms
-from tests.episodes import play_agent
-from tests.models import same_bits
+from tests.support.episodes import play_agent
+from tests.support.models import same_bits
 
 CHAIN = livarot.envs.hard_chain(5, gap=0.15)
 RIVER = livarot.envs.river_swim(4, 6, shared_parameter=True)

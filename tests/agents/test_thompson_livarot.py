@@ -6,7 +6,7 @@ import pytest
 from livarot import envs
 from livarot.agents import Livarot, ThompsonLivarot
 from livarot.errors import LivarotError
-from tests import field
+from tests.support import field
 
 SETTINGS = {"reg": 2.0, "step_size": 3.0}
 

@@ -14,10 +14,10 @@ import pytest
 from livarot.board import known_hosts, settings
 from livarot.board.app import heading, in_legend
 from livarot.errors import LivarotError
-from livarot.experiments.spec import Experiment
-from livarot.experiments.store import Store
-from livarot.report.runs import Runs
-from tests.stores import fill, filled_store, hostile_store
+from livarot.report.read_runs import Runs
+from livarot.sweeps.spec import Experiment
+from livarot.sweeps.store.store import Store
+from tests.support.stores import fill, filled_store, hostile_store
 
 pytest.importorskip("streamlit")
 

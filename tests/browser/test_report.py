@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from livarot.experiments.keys import Cell
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.store import Store
 from livarot.report.page import page as page_of
-from livarot.report.runs import read_runs
+from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from tests.stores import HORIZONS, HOSTILE, columns_of, filled_store, hostile_store, store_of
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.store import Store
+from tests.support.stores import HORIZONS, HOSTILE, columns_of, filled_store, hostile_store, store_of
 
 pytestmark = pytest.mark.browser
 

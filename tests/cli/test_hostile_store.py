@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from livarot.cli.app import app
-from livarot.experiments.keys import Cell
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.store import Store
-from tests.stores import columns_of
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.store import Store
+from tests.support.stores import columns_of
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", " =1", '"=1', "'=1", "plain"]
 STEERING = "one\x1b[2J\x1b]0;pwned\x07two\u202ethree\x9b\udcff\rfour"

@@ -7,7 +7,7 @@ import pytest
 
 from livarot import agents, envs
 from livarot.cli import listing
-from tests import reference_envs as ref
+from tests.twins import envs as ref
 
 
 def table_of(mdp):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from livarot.cli import report as commands
 from livarot.errors import LivarotError
-from tests.stores import filled_store
+from tests.support.stores import filled_store
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from livarot import agents
 from livarot.cli import doctor, sweep
-from livarot.experiments import sweep as sweeps
-from livarot.experiments.store import Store
-from livarot.experiments.sweep import Report, Snapshot
+from livarot.sweeps import driver as sweeps
+from livarot.sweeps.driver import Report, Snapshot
+from livarot.sweeps.store.store import Store
 
 runner = CliRunner()
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -151,7 +151,7 @@ def test_doctor_wants_a_folder(tmp_path, name):
 
 
 def test_doctor_says_what_is_wrong(tmp_path, monkeypatch):
-    from livarot.experiments import doctor as module
+    from livarot.sweeps import doctor as module
 
     monkeypatch.setattr(module, "_unwritable", lambda folder: "cannot be written (Read-only file system)")
     result = call("doctor", "--store", tmp_path)

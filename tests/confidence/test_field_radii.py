@@ -16,7 +16,7 @@ from livarot.confidence.radii import (
     newton_radius_printed,
     optimistic_samples,
 )
-from tests import reference_field as twin
+from tests.twins import field as twin
 
 
 def test_by_hand():

@@ -14,7 +14,7 @@ from livarot.confidence.radii import (
     second_order_radius,
     second_order_radius_printed,
 )
-from tests import reference_agents as twin
+from tests.twins import agents as twin
 
 
 def test_livarot_radius_as_printed():

@@ -13,15 +13,15 @@ import numpy as np
 
 import livarot
 from livarot import agents, data, envs, infinite, theory
-from livarot.agents.ucbvi import Bernstein, Hoeffding, Simple
+from livarot.agents.tabular.ucbvi import Bernstein, Hoeffding, Simple
 from livarot.core import mnl
-from livarot.core.plan import Estimate
-from livarot.core.problem import Problem
 from livarot.envs.kl_robust import mnl_embedding
 from livarot.estimation import omd
 from livarot.lanes import expectation
-from livarot.planning.sampled import OutcomeSampling
-from tests import machine_logs
+from livarot.model.episodes import Estimate
+from livarot.model.problem import Problem
+from livarot.planning.sampling import OutcomeSampling
+from tests.support import machine_logs
 
 # what holds results and does no work of its own, protocols, and what needs data that are not installed
 CONTAINERS = {

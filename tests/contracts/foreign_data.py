@@ -35,7 +35,7 @@ def made():
     exploring = {"n_explore": 3, "kappa": 50.0}
     for rule in (agents.LiteralExploration(), agents.StateAwareExploration()):
         yield f"exploring {type(rule).__name__}", agents.Livarot(exploration=rule, **exploring), WORLD, OTHERS
-    yield "ucbvi theory", agents.UCBVI.theory(100, agents.ucbvi.Bernstein()), WORLD, OTHERS
+    yield "ucbvi theory", agents.UCBVI.theory(100, agents.tabular.ucbvi.Bernstein()), WORLD, OTHERS
     yield "ucrl2 theory", agents.UCRL2.theory(), WORLD, OTHERS
     yield "drifting", agents.DriftingLivarot(discount=0.9), WORLD, OTHERS
     yield "rare switching of counts", agents.RareSwitching(agents.UCBVI()), WORLD, OTHERS

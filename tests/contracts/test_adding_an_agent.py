@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.experiments import check_agent as contract
 from livarot.registry import Registry
-from tests.episodes import play_agent
+from livarot.running import check_agent as contract
+from tests.support.episodes import play_agent
 
 TEXT = (Path(__file__).parents[2] / "docs" / "adding_an_agent.md").read_text(encoding="utf-8")
 FILE, LINE, USE, RULE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

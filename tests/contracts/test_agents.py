@@ -10,15 +10,15 @@ import pytest
 
 import livarot
 from livarot import LivarotError, agents
-from livarot.core.plan import Plan
-from livarot.experiments.check_agent import agent_checks, check_agent, small
+from livarot.model.episodes import Plan
+from livarot.running.check_agent import agent_checks, check_agent, small
 from livarot.simulation.streams import AgentRandom
 
 RULES = [rule for rule, _ in agent_checks(agents.Uniform())]
 OTHERS = {  # settings with other code paths than the defaults
     "livarot, burn-in": agents.Livarot(n_explore=4),
     "livarot, state-aware burn-in": agents.Livarot(n_explore=4, exploration=agents.StateAwareExploration()),
-    "ucbvi, Bernstein as printed": agents.UCBVI.theory(20, agents.ucbvi.Bernstein()),
+    "ucbvi, Bernstein as printed": agents.UCBVI.theory(20, agents.tabular.ucbvi.Bernstein()),
     "ucbvi, Hoeffding as printed": agents.UCBVI.theory(20),
     "psrl, any next state": agents.PSRL(alpha0=None, known_support=False),
     "rlsvi, any next state": agents.RLSVI(known_support=False),

@@ -8,9 +8,9 @@ from scipy.stats import chi2
 
 import livarot
 from livarot import envs
-from livarot.core.kernel import transition_kernel
-from tests import reference_envs as ref
-from tests.models import same_bits
+from livarot.model.probabilities import transition_kernel
+from tests.support.models import same_bits
+from tests.twins import envs as ref
 
 NAMES = [name for name in envs.registry if name not in envs.LARGE]
 TINY = {  # options for which all policies can be tried

@@ -11,9 +11,9 @@ import pytest
 import livarot
 from livarot import agents, envs, infinite, theory
 from livarot.envs import park_two_state
-from livarot.experiments.spec import Experiment
-from livarot.experiments.statistics import log_log_slope
 from livarot.infinite.ucmnlk import FixedState, InfinitePlan, Steps
+from livarot.report.statistics import log_log_slope
+from livarot.sweeps.spec import Experiment
 
 MDP = envs.river_swim(4, 5)
 PROBLEM = MDP.problem
@@ -184,7 +184,7 @@ def test_endless_agents_refuse_foreign_steps(name, number):
 def test_plans_are_looked_at_where_nothing_is_compiled():
     code = """
 import numpy as np, livarot
-from livarot.core.plan import PlanCheck
+from livarot.model.episodes import PlanCheck
 mdp = livarot.envs.hard_chain(3, gap=0.1)
 check = PlanCheck(mdp.problem, 1, "x")
 fine = livarot.Plan(np.zeros((1, 3, mdp.problem.n_states), dtype=np.int32))

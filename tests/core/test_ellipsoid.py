@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from livarot import Ellipsoid, LivarotError
-from tests import reference as ref
+from tests.twins import core as ref
 
 
 def conditioned(rng, d, condition, size=1.0):

@@ -14,9 +14,9 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes
 from livarot.core.views import part, view
-from tests import reference as ref
-from tests.models import five_point
-from tests.reference_agents import random_row
+from tests.support.models import five_point
+from tests.twins import core as ref
+from tests.twins.agents import random_row
 
 QUIET = settings(max_examples=60, deadline=None, derandomize=True)
 LOGITS = hnp.arrays(

@@ -10,8 +10,8 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs, infinite
 from livarot.core.sizes import memory_limit
-from livarot.experiments.checks import check_cells
-from livarot.experiments.spec import Experiment
+from livarot.sweeps.spec import Experiment
+from livarot.sweeps.validate import check_cells
 
 MDP = envs.hard_chain(3, gap=0.1)
 

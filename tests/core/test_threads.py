@@ -81,7 +81,7 @@ progress.first = True
 livarot.run(mdp, agent, 10**5, seed=range(4), workers=2, progress=progress)
 """
 STUDY = """
-from livarot.experiments.sepsis import sepsis_study
+from livarot.studies.sepsis.experiment import sepsis_study
 def progress(done, total):
     if done:
         print("playing", flush=True)

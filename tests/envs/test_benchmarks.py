@@ -8,7 +8,7 @@ import pytest
 import livarot
 from livarot import envs
 from livarot.envs import deepsea, maintenance
-from tests import reference_envs as ref
+from tests.twins import envs as ref
 
 
 def table_of(mdp, h=0):

@@ -9,9 +9,9 @@ import pytest
 import livarot
 from livarot import agents, envs
 from livarot.envs.hard import paper_gap
-from tests import reference as ref
-from tests import reference_envs as ref_envs
-from tests.models import rows_of, to_model
+from tests.support.models import rows_of, to_model
+from tests.twins import core as ref
+from tests.twins import envs as ref_envs
 
 
 def same_rows(one, other, atol=1e-14):

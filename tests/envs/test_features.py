@@ -11,8 +11,8 @@ from scipy.sparse import csr_array, issparse
 import livarot
 from livarot import envs
 from livarot.agents import Livarot
-from livarot.core.plan import Episodes
 from livarot.envs import Function, LogNominal, LongTable, Moves, NextState, OneHot, Transitions, from_tabular
+from livarot.model.episodes import Episodes
 from livarot.simulation.streams import AgentRandom
 
 

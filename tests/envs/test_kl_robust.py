@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.core.kernel import transition_kernel
 from livarot.envs.kl_robust import kl_robust, mnl_embedding, random_nominal
 from livarot.errors import LivarotError
-from livarot.planning.nominal import nominal_model
-from livarot.planning.robust import solve_robust
-from tests.models import random_model, same_bits, to_mdp
+from livarot.model.probabilities import transition_kernel
+from livarot.planning.robust.nominal import nominal_model
+from livarot.planning.robust.plan import solve_robust
+from tests.support.models import random_model, same_bits, to_mdp
 
 
 def all_rows(problem, kernel):

@@ -7,7 +7,7 @@ import pytest
 
 import livarot
 from livarot import envs
-from tests import reference_envs as ref
+from tests.twins import envs as ref
 
 SIZES = [
     {},

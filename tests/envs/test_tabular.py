@@ -7,7 +7,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 import livarot
 from livarot import envs
 from livarot.envs import Function, LogNominal, NextState, RewardScale, TabularMDP, from_tabular
-from tests import reference_envs as ref
+from tests.twins import envs as ref
 
 
 def random_table(rng, S, A, U, H=None):

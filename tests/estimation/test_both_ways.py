@@ -12,7 +12,7 @@ import numpy as np
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from tests.estimation import update_kernels
 from tests.estimation.test_omd import random_episodes
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from livarot.core.laws import laws_of
 from livarot.estimation.counts import count_episodes, count_states, initial_counts, pair_visits
-from tests import reference_tabular as ref
-from tests.tabular import MODELS, as_lists, dense_counts, episodes_of, follow_of, law_of, one
+from livarot.model.tabular_view import laws_of
+from tests.support.tabular import MODELS, as_lists, dense_counts, episodes_of, follow_of, law_of, one
+from tests.twins import tabular as ref
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from livarot import envs
-from livarot.core.plan import Episodes
 from livarot.estimation.history import FIRST_ROOM, empty_history, fit_history, record
 from livarot.estimation.mle import fit_mle
-from tests import reference as ref
+from livarot.model.episodes import Episodes
 from tests.estimation.test_ons import random_episodes
-from tests.models import random_model, rows_of, same_bits, to_mdp
-from tests.reference_field import informative
+from tests.support.models import random_model, rows_of, same_bits, to_mdp
+from tests.twins import core as ref
+from tests.twins.field import informative
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 import livarot
 from livarot import LivarotError
 from livarot.estimation.mle import fit_mle
-from tests import reference as ref
-from tests.models import random_model, rows_of, to_mdp
+from tests.support.models import random_model, rows_of, to_mdp
+from tests.twins import core as ref
 
 KINDS = ["dense", "block", "partial"]
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.core.plan import Episodes
 from livarot.estimation.omd import (
     ParameterSet,
     ball,
@@ -15,9 +14,10 @@ from livarot.estimation.omd import (
     project_estimate,
     whitened,
 )
-from tests import reference as ref
-from tests.models import random_estimate, random_model, replica, rows_of, same_bits, to_mdp
-from tests.reference_agents import random_matrix
+from livarot.model.episodes import Episodes
+from tests.support.models import random_estimate, random_model, replica, rows_of, same_bits, to_mdp
+from tests.twins import core as ref
+from tests.twins.agents import random_matrix
 
 KINDS = ["dense", "block", "partial"]
 STEPS = [0.5, 1.0, 20.0]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from livarot import envs
-from livarot.core.plan import Episodes, Estimate
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import add_design, ons_update, project_on_ball
-from tests import reference as ref
-from tests.models import random_estimate, random_model, rows_of, same_bits, to_mdp
-from tests.reference_field import informative, ons_step
+from livarot.model.episodes import Episodes, Estimate
+from tests.support.models import random_estimate, random_model, rows_of, same_bits, to_mdp
+from tests.twins import core as ref
+from tests.twins.field import informative, ons_step
 
 
 def random_episodes(rng, mdp, n_replicas):

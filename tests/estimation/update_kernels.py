@@ -11,7 +11,7 @@ from livarot.estimation.mle import fit_mle
 from livarot.estimation.omd import ParameterSet, ball, initial_estimate, omd_update
 from livarot.estimation.ons import ons_update
 from tests.estimation.test_omd import random_episodes
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
 
 KINDS = [("dense", False, 9), ("block", False, 4), ("partial", True, 4)]
 

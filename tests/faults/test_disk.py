@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from livarot import LivarotError
-from livarot.experiments import housekeeping
-from livarot.experiments.spec import Experiment
-from livarot.experiments.store import Store
-from livarot.experiments.sweep import sweep
+from livarot.sweeps.driver import sweep
+from livarot.sweeps.spec import Experiment
+from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store.store import Store
 from tests.faults.tools import LEARNING, hashes
 
 EXPERIMENT = Experiment.from_toml(LEARNING)

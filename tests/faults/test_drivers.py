@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from livarot.experiments import housekeeping
-from livarot.experiments.store import Store
+from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store.store import Store
 from tests.faults.tools import LEARNING, ROOT, SLOW, finish, hashes, poison, start, wait_for
 
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from livarot.core.plan import Estimate
 from livarot.infinite import InfiniteMDP, solve_discounted
 from livarot.infinite.extended import extended_values, kernel_and_width, optimistic_mean, plan_replicas
-from tests import reference_infinite as twin
-from tests.models import random_estimate, random_model, rows_of, to_mdp
+from livarot.model.episodes import Estimate
+from tests.support.models import random_estimate, random_model, rows_of, to_mdp
+from tests.twins import infinite as twin
 
 
 def model(seed, **sizes):

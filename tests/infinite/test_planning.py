@@ -13,8 +13,8 @@ from livarot.infinite import (
     solve_average,
     solve_discounted,
 )
-from tests import reference_infinite as twin
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
+from tests.twins import infinite as twin
 
 
 def endless(rng, **sizes):

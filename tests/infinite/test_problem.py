@@ -6,7 +6,7 @@ import pytest
 import livarot
 from livarot import envs
 from livarot.infinite import InfiniteMDP, InfiniteProblem, policy_gain
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
 
 
 def test_from_an_episodic_model():

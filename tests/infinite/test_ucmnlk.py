@@ -11,9 +11,9 @@ from livarot import envs
 from livarot.infinite import UCMNLK, InfiniteMDP, Steps
 from livarot.infinite.run import _step_uniforms, run_infinite
 from livarot.simulation.streams import stream
-from tests import reference as ref
-from tests import reference_infinite as twin
-from tests.models import random_model, rows_of, same_bits, to_mdp
+from tests.support.models import random_model, rows_of, same_bits, to_mdp
+from tests.twins import core as ref
+from tests.twins import infinite as twin
 
 
 def park(**options):

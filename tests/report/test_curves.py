@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.report import curves
 from livarot.report.curves import COLOURS, MAX_AGENTS, PAGE_HEIGHT, drawable, figures, safe
-from livarot.report.runs import read_runs
+from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from tests.stores import store_of
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from tests.support.stores import store_of
 
 LONG = "a rather long description of the environment, for the appendix of the paper"
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.report.latex import escape, table
-from livarot.report.runs import read_runs
+from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from tests.stores import hostile_store, store_of
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from tests.support.stores import hostile_store, store_of
 
 SCALES = {"oracle": 0.0, "livarot": 0.5, "psrl": 0.7, "uniform": 0.2}
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from livarot.errors import LivarotError
-from livarot.experiments.keys import Cell
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.statistics import mean_interval
-from livarot.experiments.store import Store
 from livarot.report.curves import COLOURS
 from livarot.report.latex import table
 from livarot.report.page import FILES, data_of, files, page, report
-from livarot.report.runs import POINTS, kept_episodes, read_runs, reduce_columns
+from livarot.report.read_runs import POINTS, kept_episodes, read_runs, reduce_columns
+from livarot.report.statistics import mean_interval
 from livarot.report.summary import RESAMPLES, summarise
-from tests.stores import HOSTILE, N_SEEDS, columns_of, filled_store, hostile_store, store_of
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.store import Store
+from tests.support.stores import HOSTILE, N_SEEDS, columns_of, filled_store, hostile_store, store_of
 
 
 @pytest.fixture(scope="module")

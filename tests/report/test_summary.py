@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from livarot.experiments.keys import Cell
-from livarot.experiments.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.experiments.store import Store
 from livarot.report.page import data_of
-from livarot.report.runs import read_runs
+from livarot.report.read_runs import read_runs
 from livarot.report.summary import contradicted, promised, summarise, told
-from tests.stores import columns_of, store_of
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.store import Store
+from tests.support.stores import columns_of, store_of
 
 CHAIN = EnvironmentSpec(name="hard-chain", settings={"horizon": 4})
 

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 import livarot
-from livarot.core.kernel import transition_kernel
+from livarot.model.probabilities import transition_kernel
 from livarot.simulation.rollout import draw_row, draw_start, play
 from livarot.simulation.streams import action_uniforms, environment_uniforms
-from tests import reference as ref
-from tests import reference_agents as twin
-from tests.models import random_model, same_bits, to_mdp
+from tests.support.models import random_model, same_bits, to_mdp
+from tests.twins import agents as twin
+from tests.twins import core as ref
 
 KINDS = ["dense", "block", "partial"]
 

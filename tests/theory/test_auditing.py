@@ -10,7 +10,7 @@ import pytest
 import livarot
 from livarot import LivarotError, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, Uniform
-from livarot.experiments.result import COLUMNS, RunResult
+from livarot.running.result import COLUMNS, RunResult
 from livarot.theory.auditing import audit
 from livarot.theory.bounds import TERMS, regret_bound
 from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
@@ -18,7 +18,7 @@ from livarot.theory.facts import agent_facts, problem_facts, promised_coverage, 
 from livarot.theory.lower import lower_bound
 from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
 
 CHAIN = envs.hard_chain(4, gap=0.1)
 RAGGED = to_mdp(random_model(np.random.default_rng(1), H=4, S=5, A=3, d=3, U=4))

@@ -20,7 +20,7 @@ from livarot.theory.lower import chain_lower_bound, lower_bound
 from livarot.theory.rates import RATES, Sizes, compare
 from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit, sigma_bar_star
-from tests import reference_theory as twin
+from tests.twins import theory as twin
 
 
 def constants(d=2, H=10, B=2.5, kappa=11.3, rho=0.8, nu=3.0, sigma=0.1, zero=True):

@@ -13,8 +13,8 @@ from livarot.errors import LivarotError
 from livarot.theory import constants as con
 from livarot.theory import curvature as cur
 from livarot.theory.summary import Constants
-from tests import reference_theory as twin
-from tests.models import random_estimate, random_model, to_mdp, to_model
+from tests.support.models import random_estimate, random_model, to_mdp, to_model
+from tests.twins import theory as twin
 
 KINDS = ["dense", "block", "partial"]
 

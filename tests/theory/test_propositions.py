@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from livarot import MNLMDP, simulate, solve
-from livarot.core.problem import Problem
 from livarot.estimation.omd import whitened
+from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.theory.constants import gaps, kappa_bound, kappa_star, log_kappa_star, nu_max
 from livarot.theory.variance import episode_variance, sigma_bar_limit, sigma_bar_star, sigma_bar_star_limit

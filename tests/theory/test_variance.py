@@ -7,12 +7,12 @@ import pytest
 
 import livarot
 from livarot import MNLMDP, agents, envs
-from livarot.core.kernel import transition_kernel
 from livarot.errors import LivarotError
+from livarot.model.probabilities import transition_kernel
 from livarot.theory import variance as var
-from tests import reference as ref
-from tests import reference_theory as twin
-from tests.models import random_model, to_mdp
+from tests.support.models import random_model, to_mdp
+from tests.twins import core as ref
+from tests.twins import theory as twin
 
 
 @pytest.mark.parametrize("kind", ["dense", "block", "partial"])

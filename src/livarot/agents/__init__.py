@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from livarot.agents.bandit.ofu_mnl_pp import OFUMNLPP
+from livarot.agents.bandit.oful_mlogb import OFULMLogB
 from livarot.agents.base import Agent, load_state, save_state
 from livarot.agents.bonus_livarot import BonusLivarot
 from livarot.agents.certainty_equivalent import CertaintyEquivalent
@@ -11,21 +13,19 @@ from livarot.agents.controls import Oracle, Uniform
 from livarot.agents.drifting_livarot import DriftingLivarot
 from livarot.agents.exploration import LiteralExploration, StateAwareExploration
 from livarot.agents.livarot import Livarot
-from livarot.agents.ofu_mnl_pp import OFUMNLPP
-from livarot.agents.oful_mlogb import OFULMLogB
-from livarot.agents.ons_ucrl_mnl import ONSUCRLMNL
-from livarot.agents.orrl_mnl import ORRLMNL
-from livarot.agents.psrl import PSRL
+from livarot.agents.mnl.ons_ucrl_mnl import ONSUCRLMNL
+from livarot.agents.mnl.orrl_mnl import ORRLMNL
+from livarot.agents.mnl.rrl_mnl import RRLMNL
+from livarot.agents.mnl.ucrl_mnl import UCRLMNL
+from livarot.agents.mnl.ucrl_mnl_ll import UCRLMNLLL
+from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOL
+from livarot.agents.mnl.ucrl_mnl_plus import UCRLMNLPlus
 from livarot.agents.rare_switching import RareSwitching
-from livarot.agents.rlsvi import RLSVI
-from livarot.agents.rrl_mnl import RRLMNL
+from livarot.agents.tabular.psrl import PSRL
+from livarot.agents.tabular.rlsvi import RLSVI
+from livarot.agents.tabular.ucbvi import UCBVI
+from livarot.agents.tabular.ucrl2 import UCRL2
 from livarot.agents.thompson_livarot import ThompsonLivarot
-from livarot.agents.ucbvi import UCBVI
-from livarot.agents.ucrl2 import UCRL2
-from livarot.agents.ucrl_mnl import UCRLMNL
-from livarot.agents.ucrl_mnl_ll import UCRLMNLLL
-from livarot.agents.ucrl_mnl_ol import UCRLMNLOL
-from livarot.agents.ucrl_mnl_plus import UCRLMNLPlus
 from livarot.registry import Registry
 
 registry: Registry[Agent[Any]] = Registry("agent")

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Plan
-from livarot.core.problem import Problem
 from livarot.errors import bad
 from livarot.layout import Entry, Layout
+from livarot.model.episodes import Episodes, Plan
+from livarot.model.problem import Problem
 from livarot.simulation.streams import AgentRandom
 from livarot.storage import load_tensors, reading, save_tensors
 

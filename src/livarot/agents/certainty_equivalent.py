@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
+from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Plan
-from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
+from livarot.model.episodes import Episodes, Plan
+from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import PlugIn
 from livarot.simulation.streams import AgentRandom

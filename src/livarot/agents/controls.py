@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import NoState
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Plan, check_policy
-from livarot.core.problem import Problem
 from livarot.errors import bad, shown
+from livarot.model.episodes import Episodes, Plan, check_policy
+from livarot.model.problem import Problem
 from livarot.simulation.streams import AgentRandom
 
 

@@ -21,10 +21,10 @@ from typing import ClassVar, NamedTuple
 
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Estimate, Plan, check_estimate
-from livarot.core.problem import Problem
 from livarot.errors import bad, require_positive
 from livarot.estimation.omd import ball, initial_estimate, omd_update, whitened
+from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate
+from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom

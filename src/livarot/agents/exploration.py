@@ -21,15 +21,15 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.confidence.radii import exploration_radius
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
 from livarot.core.linalg import Blocks, whitener
-from livarot.core.plan import check_shape
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.core.views import view
 from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
+from livarot.model.episodes import check_shape
+from livarot.model.problem import Problem
 from livarot.theory import constants
 
 

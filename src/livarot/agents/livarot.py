@@ -30,8 +30,6 @@ from livarot.agents.exploration import (
 from livarot.agents.parts import lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Estimate, Plan, check_episodes, check_shape
-from livarot.core.problem import Problem
 from livarot.core.sizes import require_memory
 from livarot.errors import require_positive_int
 from livarot.estimation.omd import (
@@ -42,6 +40,8 @@ from livarot.estimation.omd import (
     project_estimate,
     whitened,
 )
+from livarot.model.episodes import Episodes, Estimate, Plan, check_episodes, check_shape
+from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom

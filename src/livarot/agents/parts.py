@@ -6,8 +6,8 @@ import logging
 import math
 
 from livarot.agents.exploration import kappa_of
-from livarot.core.problem import Problem
 from livarot.errors import bad
+from livarot.model.problem import Problem
 
 
 def updates(problem: Problem, episodes: int) -> int:

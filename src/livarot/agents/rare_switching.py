@@ -39,13 +39,13 @@ from livarot.agents.base import Agent
 from livarot.agents.exploration import Log
 from livarot.agents.livarot import Livarot
 from livarot.core.arguments import checked
+from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.jit import jit
-from livarot.core.laws import laws_of
-from livarot.core.plan import Episodes, Estimate, Plan
-from livarot.core.problem import Problem
-from livarot.core.ragged import BoolArray, FloatArray, IntArray
 from livarot.errors import bad
 from livarot.estimation.counts import count_episodes, initial_counts, pair_visits
+from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.problem import Problem
+from livarot.model.tabular_view import laws_of
 from livarot.simulation.streams import AgentRandom
 
 _memory = threading.local()

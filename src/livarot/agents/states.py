@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from livarot.agents.base import Agent, NoState
 from livarot.agents.exploration import Log
 from livarot.agents.rare_switching import Kept, _inner, _packed, _unpacked
-from livarot.agents.ucrl2 import UCRL2State
-from livarot.core.plan import Estimate, check_estimate, check_policy
-from livarot.core.problem import Problem
+from livarot.agents.tabular.ucrl2 import UCRL2State
 from livarot.errors import LivarotError, bad
 from livarot.estimation.history import History
 from livarot.estimation.omd import ParameterSet
 from livarot.layout import Layout, Misfit, Tensor, check_range
+from livarot.model.episodes import Estimate, check_estimate, check_policy
+from livarot.model.problem import Problem
 
 
 def flat(state: tuple[Any, ...], prefix: str = "") -> dict[str, NDArray[Any]]:

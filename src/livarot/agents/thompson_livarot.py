@@ -18,17 +18,17 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
+from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.agents.parts import lemma_index, log_radius, updates
-from livarot.agents.ucrl_mnl_ol import UCRLMNLOLState
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Plan
-from livarot.core.problem import Problem
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.estimation.ons import project_on_ball
+from livarot.model.episodes import Episodes, Plan
+from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import PlugIn
-from livarot.planning.sampled import posterior_sample
+from livarot.planning.sampling import posterior_sample
 from livarot.simulation.streams import AgentRandom
 
 logger = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from livarot.errors import LivarotError
-from livarot.experiments.keys import Cell
-from livarot.experiments.telling import cell_name, cell_names, counted, printable, reason
 from livarot.report.curves import COLOURS
 from livarot.report.page import METRICS
-from livarot.report.runs import Runs, distinct, read_runs
+from livarot.report.read_runs import Runs, distinct, read_runs
 from livarot.report.summary import CellSummary, Summary, summarise
+from livarot.sweeps.keys import Cell
+from livarot.sweeps.names import cell_name, cell_names, counted, printable, reason
 
 REFRESH_SECONDS = 3.0
 AT_FIRST = 6  # agents shown before one chooses

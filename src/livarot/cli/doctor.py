@@ -23,7 +23,7 @@ def doctor(
 
     with one_line_errors():
         from livarot.errors import bad
-        from livarot.experiments.doctor import examine
+        from livarot.sweeps.doctor import examine
 
         if not store.strip():
             raise bad("store", "its name is empty", cure="name a folder, such as --store results")

@@ -13,9 +13,9 @@ from typing import Any
 import typer
 
 from livarot import agents, envs
-from livarot.core.problem import MNLMDP
 from livarot.errors import LivarotError
-from livarot.planning.backward import solve
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import solve
 from livarot.theory.constants import kappa_star
 from livarot.theory.variance import sigma_bar_star
 

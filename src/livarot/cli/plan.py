@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from livarot.core.problem import MNLMDP
 from livarot.data import (
     MNLTransition,
     load_fit,
@@ -25,10 +24,11 @@ from livarot.data import (
     value_interval,
     write_policy,
 )
-from livarot.data.policy_table import as_csv
-from livarot.data.table import Labels, read_table
+from livarot.data.reading.table import Labels, read_table
+from livarot.data.use.policy_table import as_csv
 from livarot.errors import bad, require_non_negative, require_positive_int
-from livarot.planning.backward import solve
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import solve
 
 AUTO = "auto"
 

@@ -88,7 +88,7 @@ def command(store: Path, out: Path | None = None) -> None:
 def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Sequence[str] = ()) -> None:
     """Serve the live board of a store until Ctrl-C or another signal to end, which the server gets too."""
     from livarot.errors import bad
-    from livarot.experiments.store import Store
+    from livarot.sweeps.store.store import Store
 
     if importlib.util.find_spec("streamlit") is None:
         raise bad("board", "streamlit is not installed", cure="pip install 'livarot[board]'")

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from livarot.cli.progress import progress_shown
-from livarot.experiments import reproduce as experiment
-from livarot.report import reproduction as report
 from livarot.report.output import check_folder
+from livarot.studies.paper import experiment, report
 
 
 def command(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from livarot.experiments.sweep import Report, Snapshot
+    from livarot.sweeps.driver import Report, Snapshot
 
 FAILED = 1
 RESULTS = Path("results")
@@ -78,10 +78,10 @@ def run(
     with one_line_errors(), resumable(again, quiet=dry_run):
         from livarot.cli.report import warnings_shown
         from livarot.errors import require_non_negative, require_positive_int
-        from livarot.experiments.backends import check_backend
-        from livarot.experiments.checks import notes, usable_folder
-        from livarot.experiments.spec import Experiment
-        from livarot.experiments.sweep import sweep
+        from livarot.sweeps.driver import sweep
+        from livarot.sweeps.engines import check_backend
+        from livarot.sweeps.spec import Experiment
+        from livarot.sweeps.validate import notes, usable_folder
 
         workers = require_positive_int("workers", _processors() if workers is None else workers)
         require_positive_int("group", group)
@@ -97,7 +97,7 @@ def run(
             describe(experiment, folder, part, stale.value)
             return
         ending = last_words(folder, again)
-        with progress_shown() as observer, warnings_shown("livarot.experiments.stale"):
+        with progress_shown() as observer, warnings_shown("livarot.sweeps.stale"):
             report = sweep(
                 experiment,
                 folder,
@@ -168,11 +168,11 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -> None:
     """What a sweep would do, on standard output; what it would refuse is refused."""
-    from livarot.experiments.checks import check_cells
-    from livarot.experiments.stale import STALE, stale_files, stale_lines
-    from livarot.experiments.store import Store
-    from livarot.experiments.tasks import plan
-    from livarot.experiments.telling import cell_names, counted
+    from livarot.sweeps.names import cell_names, counted
+    from livarot.sweeps.stale import STALE, stale_files, stale_lines
+    from livarot.sweeps.store.store import Store
+    from livarot.sweeps.tasks import plan
+    from livarot.sweeps.validate import check_cells
 
     planned = plan(experiment, part)
     done: set[str] = set()
@@ -197,7 +197,7 @@ def last_words(folder: Path, again: str) -> Callable[[Report], None]:
     """What is said at the end, however it comes."""
 
     def say(report: Report) -> None:
-        from livarot.experiments.telling import counted, reason
+        from livarot.sweeps.names import counted, reason
 
         done = report.before + report.done
         runs = counted(report.planned, "run")
@@ -287,7 +287,7 @@ class Pace:
 def progress_text(now: Snapshot, speed: float | None = None) -> str:
     """Runs, failures, speed and, until the end, what is left.
 
-    >>> from livarot.experiments.sweep import Snapshot
+    >>> from livarot.sweeps.driver import Snapshot
     >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0), 2500.0)
     '50 of 100 runs, 1 failed, 2500 episodes/s, 0:00:02 left'
     """
@@ -315,10 +315,10 @@ def status(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.experiments import housekeeping
-        from livarot.experiments.stale import status_lines
-        from livarot.experiments.store import Store
-        from livarot.experiments.telling import cell_name, counted, escaped
+        from livarot.sweeps.names import cell_name, counted, escaped
+        from livarot.sweeps.stale import status_lines
+        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store.store import Store
 
         import_modules(imports)
         with Store(store) as opened:
@@ -353,9 +353,9 @@ def export(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.experiments import housekeeping
-        from livarot.experiments.store import Store
-        from livarot.experiments.telling import counted
+        from livarot.sweeps.names import counted
+        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store.store import Store
 
         import_modules(imports)
         with Store(store) as opened:
@@ -375,9 +375,9 @@ def merge(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.experiments import housekeeping
-        from livarot.experiments.store import Store
-        from livarot.experiments.telling import counted
+        from livarot.sweeps.names import counted
+        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store.store import Store
 
         opened = [Store(path) for path in sources]
         with Store(target, create=True) as into:
@@ -397,9 +397,9 @@ def gc(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.experiments import housekeeping
-        from livarot.experiments.store import Store
-        from livarot.experiments.telling import counted
+        from livarot.sweeps.names import counted
+        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store.store import Store
 
         import_modules(imports)
         with Store(store) as opened:
@@ -415,7 +415,7 @@ def schema(imports: Imports = None) -> None:
     with one_line_errors():
         import json
 
-        from livarot.experiments.spec import json_schema
+        from livarot.sweeps.spec import json_schema
 
         import_modules(imports)
         typer.echo(json.dumps(json_schema(), indent=1))

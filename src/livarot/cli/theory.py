@@ -12,12 +12,12 @@ from rich.table import Table
 from livarot import agents, envs
 from livarot.agents.base import Agent
 from livarot.cli.progress import progress_shown
-from livarot.core.problem import MNLMDP
 from livarot.errors import bad, require_positive_int
-from livarot.experiments import variance_study
-from livarot.experiments.run import run
-from livarot.planning.backward import solve
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import solve
 from livarot.report.output import check_folder
+from livarot.running.run import run
+from livarot.studies.variance import experiment as variance_study
 from livarot.theory.auditing import Audit, audit, shown
 from livarot.theory.facts import sigma_bar_worst
 from livarot.theory.promises import promises
@@ -202,7 +202,7 @@ def audit_table(checked: Audit) -> Table:
 
 def variance_command(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> None:
     """See ``livarot variance --help``."""
-    from livarot.report import variance as report  # and matplotlib, which `livarot theory` does not need
+    from livarot.studies.variance import report  # and matplotlib, which `livarot theory` does not need
 
     check_folder(out)
     aside = Console(stderr=True)

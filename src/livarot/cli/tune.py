@@ -12,7 +12,7 @@ from livarot import agents, envs
 from livarot.cli.progress import progress_shown
 from livarot.cli.theory import parse_settings
 from livarot.errors import bad, require_positive_int
-from livarot.experiments.tune import RESERVED, TuneResult, tune
+from livarot.running.tune import RESERVED, TuneResult, tune
 
 
 def command(

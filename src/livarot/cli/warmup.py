@@ -41,25 +41,24 @@ from livarot.agents import (
     UCRLMNLPlus,
     Uniform,
 )
-from livarot.agents.ucbvi import Bernstein
+from livarot.agents.tabular.ucbvi import Bernstein
 from livarot.cli.progress import progress_shown
 from livarot.cli.report import warnings_shown
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.jit import counts
-from livarot.core.kernel import transition_kernel
 from livarot.core.lanes import W
-from livarot.core.problem import MNLMDP, Problem
-from livarot.data.choices import Choices
-from livarot.data.intervals import value_and_gradient
-from livarot.data.model import MNLTransition
+from livarot.data.estimator import MNLTransition
+from livarot.data.reading.choices import Choices
+from livarot.data.use.intervals import value_and_gradient
 from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
-from livarot.envs.gym import MNLEnv
+from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad
 from livarot.estimation.omd import initial_estimate
-from livarot.experiments.run import run
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.infinite.planning import diameter as infinite_diameter
-from livarot.planning.backward import evaluate, solve
+from livarot.model.probabilities import transition_kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.planning.exact import evaluate, solve
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.inner import inner_max
 from livarot.planning.optimistic.plan import SEVERAL
@@ -71,8 +70,9 @@ from livarot.planning.optimistic.rules import (
     SecondOrderBonus,
     VarianceBonus,
 )
-from livarot.planning.robust import evaluate_robust, solve_robust
-from livarot.planning.softmin import worst_case
+from livarot.planning.robust.kl import worst_case
+from livarot.planning.robust.plan import evaluate_robust, solve_robust
+from livarot.running.run import run
 from livarot.simulation.rollout import simulate
 from livarot.theory.constants import diameter
 from livarot.theory.summary import Constants

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
 from livarot.core.linalg import factor_dense, one_block, project_dense, solve_dense
-from livarot.core.ragged import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
 

@@ -36,10 +36,11 @@ PACKAGE = str(Path(__file__).parents[1])
 LAYERS = (  # of folders, from below; imports point down, so kernels depend on their own folder and on those below
     ("",),  # modules of no folder
     ("core",),
+    ("model",),
     ("planning", "estimation", "confidence", "simulation"),
     ("theory",),
     ("agents", "envs", "infinite"),
-    ("experiments", "data"),
+    ("running", "data"),
 )
 FIRST_RUN = 10  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
 TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"

@@ -61,7 +61,7 @@ def coordinate(graph, pair, j):
 
 @inner
 def pair_law(graph, pair, theta, local, p):
-    """p_i = softmax(offset_i + phi_i . theta) of a pair's outcomes (:mod:`livarot.core.ragged`).
+    """p_i = softmax(offset_i + phi_i . theta) of a pair's outcomes (:mod:`livarot.model.ragged`).
 
     ``local`` is memory for the coordinates of theta that the pair uses, ``p`` for at least as many numbers as outcomes.
     """

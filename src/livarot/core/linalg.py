@@ -1,6 +1,6 @@
 """Packed symmetric matrices and vectors in the order of their blocks: products, factors, whiteners, projection.
 
-A *packed* matrix is block diagonal (:mod:`livarot.core.ragged`): block after block, each dense and row-major.  The
+A *packed* matrix is block diagonal (:mod:`livarot.model.ragged`): block after block, each dense and row-major.  The
 arithmetic of a block is that of :mod:`livarot.core.small`.
 """
 # mypy: disable-error-code="no-untyped-def"
@@ -8,7 +8,7 @@ arithmetic of a block is that of :mod:`livarot.core.small`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.small import cholesky, invert, solve
 from livarot.core.views import Bundle, matrix, opened, part, view
-
-if TYPE_CHECKING:
-    from livarot.core.problem import Problem
 
 MAX_NEWTON = 100
 OUTSIDE = 1e-11  # share of a radius by which a projection may be outside
@@ -278,14 +275,6 @@ def project_dense(bundle, metric, shape, target, radius, out):
 @inner
 def _project_in(blocks, sides, radius, out, matrices, vectors):
     return project_packed(blocks, *sides, radius, out, make_room(view(matrices), view(vectors)))
-
-
-def blocks_of(problem: Problem) -> Bundle:
-    """The blocks of a problem's Gram matrices; made once and kept with it."""
-    found: Bundle | None = problem.cache.get("blocks")
-    if found is None:
-        found = problem.cache["blocks"] = Bundle(Blocks(problem.rows.block_start, problem.rows.gram_start))
-    return found
 
 
 def one_block(dim: int) -> Bundle:

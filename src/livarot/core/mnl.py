@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core import lanes, law
+from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
-from livarot.core.ragged import FloatArray
 from livarot.core.views import matrix, part, view
 from livarot.errors import bad
 

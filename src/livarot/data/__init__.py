@@ -1,8 +1,8 @@
 """From logged data to a model: tables in, a transition model with standard errors and confidence sets out."""
 
-from livarot.data.bootstrap import Bootstrap, bootstrap
-from livarot.data.choices import Choices, ModelLabels
-from livarot.data.diagnostics import (
+from livarot.data.estimator import MNLTransition
+from livarot.data.fitting.bootstrap import Bootstrap, bootstrap
+from livarot.data.fitting.diagnostics import (
     Calibration,
     HeldOut,
     calibration,
@@ -11,17 +11,17 @@ from livarot.data.diagnostics import (
     likelihood_ratio,
     residuals,
 )
-from livarot.data.features import Computed
-from livarot.data.inference import LikelihoodRatio, Summary
-from livarot.data.intervals import ValueInterval, value_interval
-from livarot.data.model import MNLTransition
-from livarot.data.online import WarmStarted, warm_start
-from livarot.data.plans import plan_optimistic, plan_robust, robust_radius, support_check
-from livarot.data.policy_table import policy_table, write_policy
-from livarot.data.separation import NotIdentified
-from livarot.data.stored import load_fit, save_fit
-from livarot.data.table import DataWarning, Labels
-from livarot.data.to_mdp import labels_of
+from livarot.data.fitting.features import Computed
+from livarot.data.fitting.inference import LikelihoodRatio, Summary
+from livarot.data.fitting.separation import NotIdentified
+from livarot.data.reading.choices import Choices, ModelLabels
+from livarot.data.reading.table import DataWarning, Labels
+from livarot.data.use.files import load_fit, save_fit
+from livarot.data.use.intervals import ValueInterval, value_interval
+from livarot.data.use.plans import plan_optimistic, plan_robust, robust_radius, support_check
+from livarot.data.use.policy_table import policy_table, write_policy
+from livarot.data.use.to_mdp import labels_of
+from livarot.data.use.warm_start import WarmStarted, warm_start
 
 __all__ = [
     "Bootstrap",

@@ -6,7 +6,6 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from livarot.core.problem import MNLMDP
 from livarot.envs.bandit import BanditConstants, bandit_constants, mnl_bandit
 from livarot.envs.deepsea import deep_sea
 from livarot.envs.drifting import Drifting
@@ -30,11 +29,12 @@ from livarot.envs.riverswim import river_swim
 from livarot.envs.sepsis import icu_sepsis
 from livarot.envs.sixarms import six_arms
 from livarot.envs.tabular import RewardScale, TabularMDP, from_tabular
+from livarot.model.problem import MNLMDP
 from livarot.registry import Registry
 
 if TYPE_CHECKING:
-    from livarot.envs.from_gym import from_gymnasium
-    from livarot.envs.gym import MNLEnv, MNLVectorEnv, StageObservation
+    from livarot.envs.gymnasium.env import MNLEnv, MNLVectorEnv, StageObservation
+    from livarot.envs.gymnasium.from_env import from_gymnasium
 
 registry: Registry[MNLMDP] = Registry("environment")
 registry.register("hard-chain", hard_chain, "the chain of the lower bound, gap tuned to T or fixed")
@@ -56,7 +56,12 @@ LARGE = frozenset({"icu-sepsis"})  # too large for what tries everything, and it
 make = registry.make
 
 # Gymnasium is imported when it is needed
-_LAZY = {"from_gymnasium": "from_gym", "MNLEnv": "gym", "MNLVectorEnv": "gym", "StageObservation": "gym"}
+_LAZY = {
+    "from_gymnasium": "gymnasium.from_env",
+    "MNLEnv": "gymnasium.env",
+    "MNLVectorEnv": "gymnasium.env",
+    "StageObservation": "gymnasium.env",
+}
 
 __all__ = [
     "LARGE",

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked, several
-from livarot.core.problem import MNLMDP
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
-from livarot.planning.backward import solve
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import solve
 from livarot.simulation.streams import stream
 from livarot.theory.variance import sigma_bar_star
 

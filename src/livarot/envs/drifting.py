@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
-from livarot.core.checks import whole_numbers
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite, require_number, require_positive_int
+from livarot.model.problem import MNLMDP, Problem
+from livarot.model.validation import whole_numbers
 from livarot.simulation.streams import stream
 
 

@@ -25,10 +25,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from livarot.core.arguments import checked, several
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad
+from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
 
 MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to say

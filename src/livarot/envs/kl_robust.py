@@ -11,7 +11,7 @@ Deviations.  The paper asks for |log p0| <= 1 and orthonormal psi with |psi| <= 
 L and N replace both.  A constant eta is the *penalised* adversary, not the ball (E39): in the ball eta depends on
 (h, s, a) and goes into the features, psi(s') eta_h(s, a) / (N max eta_h), so that they depend on the stage (E21).
 V is the optimal value of the MNL MDP itself, V_h = max_a r + E_p V_{h+1}, as the paper has it:
-:func:`livarot.planning.robust.solve_robust` with ``count_penalty=False``, or with a radius.
+:func:`livarot.planning.robust.plan.solve_robust` with ``count_penalty=False``, or with a radius.
 
 :func:`kl_robust` draws a nominal MDP in which V is in the span of psi *exactly*, at all stages and for every eta.
 States have d levels; from level c, abstract action b leads to level c' with nominal probability P0(c'|c, b); how that
@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked, several
-from livarot.core.kernel import Kernel
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite, require_positive_int
-from livarot.planning.nominal import Nominal, as_nominal, nominal_model
-from livarot.planning.robust import RobustSolution, solve_robust
-from livarot.planning.softmin import one_of
+from livarot.model.probabilities import Kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.planning.robust.kl import one_of
+from livarot.planning.robust.nominal import Nominal, as_nominal, nominal_model
+from livarot.planning.robust.plan import RobustSolution, solve_robust
 from livarot.simulation.streams import stream
 
 SPAN_SLACK = 1e-10  # how far V may be from the span of psi, relative to 1 + max|V|

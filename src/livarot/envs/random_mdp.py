@@ -31,11 +31,11 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arguments import checked
-from livarot.core.kernel import transition_kernel
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad
+from livarot.model.probabilities import transition_kernel
+from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
 
 

@@ -1,6 +1,6 @@
 """How often each pair led to each of its next states: all that a tabular learner keeps.
 
-Counts (R, rows) lie in the layout of :mod:`livarot.core.laws`: stages that have one law share them.
+Counts (R, rows) lie in the layout of :mod:`livarot.model.tabular_view`: stages that have one law share them.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from livarot.core.arrays import IntArray
 from livarot.core.jit import jit
-from livarot.core.laws import Laws
-from livarot.core.plan import Episodes, Played, check_shape, refuse_foreign, typed
-from livarot.core.ragged import IntArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad
+from livarot.model.episodes import Episodes, Played, check_shape, refuse_foreign, typed
+from livarot.model.tabular_view import Laws
 
 
 def initial_counts(laws: Laws, n_replicas: int) -> IntArray:
@@ -26,7 +26,7 @@ def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray
     """The counts after one more episode per replica; the old ones are left as they were.
 
     >>> import livarot
-    >>> from livarot.core.laws import laws_of
+    >>> from livarot.model.tabular_view import laws_of
     >>> problem = livarot.envs.river_swim(3, 4, shared_parameter=True).problem
     >>> episode = livarot.Episodes.from_states(problem, [[0, 0, 1, 1, 2]], [[1, 1, 1, 1]])
     >>> counts = count_episodes(laws_of(problem), initial_counts(laws_of(problem), 1), episode)

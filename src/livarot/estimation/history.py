@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.jit import jit
-from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape, typed
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray, IntArray
 from livarot.core.views import opened
 from livarot.errors import bad
 from livarot.estimation.mle import fit_counts
 from livarot.estimation.omd import whitened
 from livarot.estimation.seen import learn_model, pair_of
+from livarot.model.episodes import Episodes, Estimate, check_episodes, check_shape, typed
+from livarot.model.problem import Problem
 
 logger = logging.getLogger(__name__)
 FIRST_ROOM = 8

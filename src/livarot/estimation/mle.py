@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
@@ -29,11 +30,10 @@ from livarot.core.linalg import (
     project_packed,
     solve_packed,
 )
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray, Int32Array, IntArray
 from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.estimation.seen import learn_model
+from livarot.model.problem import Problem
 
 
 class MaximumLikelihood(NamedTuple):

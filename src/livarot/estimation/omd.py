@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import FloatArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W
-from livarot.core.linalg import blocks_of, whiten_all
-from livarot.core.plan import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
-from livarot.core.pool import SMALL, fresh_copy
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray
+from livarot.core.linalg import whiten_all
+from livarot.core.memory import SMALL, fresh_copy
 from livarot.core.sizes import require_memory
 from livarot.core.small import cholesky, invert, solve
 from livarot.core.views import flat, opened, view
@@ -48,6 +46,9 @@ from livarot.estimation.seen import (
     move,
     store,
 )
+from livarot.model.compiled import blocks_of
+from livarot.model.episodes import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
+from livarot.model.problem import Problem
 
 
 class ParameterSet(NamedTuple):

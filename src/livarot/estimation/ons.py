@@ -18,11 +18,11 @@ import math
 
 import numpy as np
 
-from livarot.core.plan import Episodes, Estimate, check_episodes, check_shape
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.estimation.omd import StepRule, ball, project, stepped, take_steps
 from livarot.estimation.projection import SLACK
+from livarot.model.episodes import Episodes, Estimate, check_episodes, check_shape
+from livarot.model.problem import Problem
 
 
 def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, information: float, bound: float) -> Estimate:

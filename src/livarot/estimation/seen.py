@@ -15,8 +15,8 @@ import numpy as np
 from livarot.core.inner import inner
 from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
-from livarot.core.problem import Problem
 from livarot.core.views import Bundle, matrix, part, view
+from livarot.model.problem import Problem
 
 NEVER = -1e300  # the logit of an outcome that a pair does not have
 

@@ -16,11 +16,11 @@ import math
 
 import numpy as np
 
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
-from livarot.core.plan import Estimate
-from livarot.core.ragged import BoolArray, FloatArray, Int32Array
 from livarot.infinite.problem import InfiniteProblem
+from livarot.model.episodes import Estimate
 
 TIE = 1e-9
 

@@ -27,8 +27,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.jit import jit
-from livarot.core.ragged import FloatArray, Int32Array
 from livarot.errors import bad
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 

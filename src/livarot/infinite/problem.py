@@ -3,7 +3,7 @@
     P(s' | s, a) = exp(offset + phi(s'|s,a) . theta) / sum over the reachable s'' of the same,   r(s, a) in [0, 1].
 
 There is no stage axis, hence a small type of its own: rewards are (S, A), policies (S,).  What is stored is a
-:class:`~livarot.core.problem.Problem` of one stage, so that estimators and kernels of the episodic model serve here as
+:class:`~livarot.model.problem.Problem` of one stage, so that estimators and kernels of the episodic model serve here as
 they are: one step of a trajectory is an episode with H = 1.
 """
 
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
-from livarot.core.kernel import transition_kernel
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray, Int32Array, Rows
+from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
+from livarot.model.probabilities import transition_kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.model.ragged import Rows
 
 PairFunction = Callable[[int, int], Any]
 

@@ -25,15 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
-from livarot.core.linalg import blocks_of, packed_distance
-from livarot.core.plan import plan_error, require_agent
-from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.linalg import packed_distance
 from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
+from livarot.model.compiled import blocks_of
+from livarot.model.episodes import plan_error, require_agent
 from livarot.simulation.rollout import draw_row, draw_start
 from livarot.simulation.streams import DRAWS_PER_COUNT, stream
 

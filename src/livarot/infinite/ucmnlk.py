@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 
 from livarot.confidence.radii import second_order_radius
 from livarot.core.arguments import checked
-from livarot.core.plan import Episodes, Estimate
-from livarot.core.ragged import FloatArray, Int32Array, IntArray
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_positive, require_positive_int
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.infinite.extended import log_determinants, plan_replicas
 from livarot.infinite.problem import InfiniteProblem, check_stationary
+from livarot.model.episodes import Episodes, Estimate
 
 State = TypeVar("State", bound=tuple[Any, ...])
 MOST_ROUNDS = 1_000_000  # of one plan, unless more are asked for

@@ -1,6 +1,6 @@
 """A store's figures for a paper: regret curves with bands, scaling with the horizon, paired differences.
 
-Figures are objects, as in :mod:`livarot.report.figures`; colours and dashes belong to agents in all of them and on the
+Figures are objects, as in :mod:`livarot.report.drawing`; colours and dashes belong to agents in all of them and on the
 page.  A store may have any number of environments and agents, so a figure shows the first :data:`MAX_PANELS` and in
 each the :data:`MAX_AGENTS` learners with the least regret, and says what it leaves out; the page has all.
 """
@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
-from livarot.experiments.telling import counted
-from livarot.report.figures import STYLE
-from livarot.report.runs import Name, distinct, shortened
+from livarot.report.drawing import STYLE
+from livarot.report.read_runs import Name, distinct, shortened
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
+from livarot.sweeps.names import counted
 
 MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from livarot.experiments.statistics import Interval
-from livarot.experiments.telling import counted
+from livarot.report.statistics import Interval
 from livarot.report.summary import CellSummary, Summary, best_learners, percent, told
+from livarot.sweeps.names import counted
 
 MAX_ROWS = 1000
 LONG = 45  # lines; longer tables are broken over pages

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.errors import bad
-from livarot.experiments.telling import counted
 from livarot.report.output import check_folder, write_all
-from livarot.report.runs import Runs, distinct, natural, read_runs, require_runs
+from livarot.report.read_runs import Runs, distinct, natural, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
+from livarot.sweeps.names import counted
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _warn(runs: Runs) -> None:
 def files(summary: Summary) -> dict[str, bytes]:
     """The content of every file by its name."""
     from livarot.report.curves import figures
-    from livarot.report.figures import render
+    from livarot.report.drawing import render
     from livarot.report.latex import table
 
     found = {"report.html": page(summary).encode(), "table.tex": table(summary).encode()}

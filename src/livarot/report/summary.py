@@ -1,7 +1,7 @@
 """The numbers of a report: bands, intervals, paired comparisons, slopes and audits of a store's runs.
 
 A *panel* is an environment with a number of episodes; a *family* the panels that differ in the horizon only.  With
-fewer than :data:`livarot.experiments.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
+fewer than :data:`livarot.report.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
 
 Exact regret is never negative, so the lower ends of its intervals and bands are at least 0.  *Controls* do not learn:
 the oracle is given the optimal policy, the uniform one is given nothing.  Page, figures and table print numbers by
@@ -19,10 +19,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot import agents
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.errors import LivarotError
-from livarot.experiments.keys import Cell, built, canonical
-from livarot.experiments.statistics import (
+from livarot.report.read_runs import (
+    CURVES,
+    POINTS,
+    Name,
+    Reduced,
+    Runs,
+    agent_names,
+    environment_names,
+    family_names,
+    horizon_of,
+    kept_episodes,
+    without_horizon,
+)
+from livarot.report.statistics import (
     MIN_SEEDS,
     Band,
     Interval,
@@ -36,19 +48,7 @@ from livarot.experiments.statistics import (
     probability_of_improvement,
     proportion_interval,
 )
-from livarot.report.runs import (
-    CURVES,
-    POINTS,
-    Name,
-    Reduced,
-    Runs,
-    agent_names,
-    environment_names,
-    family_names,
-    horizon_of,
-    kept_episodes,
-    without_horizon,
-)
+from livarot.sweeps.keys import Cell, built, canonical
 from livarot.theory.facts import promised_coverage
 
 RESAMPLES = 1000

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 
 DRAWS_PER_COUNT = 4  # one step of the Philox counter gives four doubles

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from livarot.core.arguments import checked
-from livarot.core.problem import MNLMDP
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.errors import bad
+from livarot.model.problem import MNLMDP
 from livarot.theory.facts import problem_facts
 from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import sigma_bar_limit, sigma_bar_star_limit
@@ -42,7 +42,7 @@ HOLDS, FAILS, NOTHING = "holds", "fails", "-"
 
 
 class Result(Protocol):
-    """What is read of a result: :class:`livarot.experiments.result.RunResult` has it."""
+    """What is read of a result: :class:`livarot.running.result.RunResult` has it."""
 
     @property
     def agent(self) -> str: ...

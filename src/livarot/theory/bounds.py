@@ -54,8 +54,8 @@ from typing import Any, Literal
 import numpy as np
 
 from livarot.core.arguments import any_count, checked
-from livarot.core.problem import MNLMDP, Problem
 from livarot.errors import bad
+from livarot.model.problem import MNLMDP, Problem
 from livarot.theory.constants import TheoryWarning, exponential, finite_or_none
 from livarot.theory.lower import lower_bound as lower_bound
 from livarot.theory.summary import Constants

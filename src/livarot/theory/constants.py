@@ -22,14 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.jit import jit
-from livarot.core.kernel import kernel_layout, transition_kernel
-from livarot.core.linalg import blocks_of, whiten_all
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray, IntArray
+from livarot.core.linalg import whiten_all
 from livarot.errors import bad, require_finite, require_non_negative
-from livarot.planning.backward import TIE, Solution, checked_solution, solve_kernel
+from livarot.model.compiled import blocks_of
+from livarot.model.probabilities import kernel_layout, transition_kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.planning.exact import TIE, Solution, checked_solution, solve_kernel
 from livarot.theory.curvature import log_kappa, two_rarest
 
 LARGEST = math.log(np.finfo(np.float64).max)

@@ -42,8 +42,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.jit import jit
-from livarot.core.ragged import FloatArray, Graph, IntArray
+from livarot.model.ragged import Graph
 
 MOST_DIMS = 6  # caps are bisected up to this dimension of a pair's features
 MOST_ROOTS = 100_000  # (pair, i, j) that may wait for the search

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.kernel import transition_kernel
-from livarot.core.problem import MNLMDP
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.errors import LivarotError, bad
 from livarot.layout import Entry, Layout, Misfit
-from livarot.planning.backward import Solution, checked_solution, solve, solve_kernel
+from livarot.model.probabilities import transition_kernel
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import Solution, checked_solution, solve, solve_kernel
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
 

@@ -31,10 +31,10 @@ from typing import Any, Literal
 import numpy as np
 
 from livarot.core.arguments import any_count, checked, several
-from livarot.core.problem import MNLMDP, Problem
-from livarot.core.ragged import FloatArray
+from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_positive
+from livarot.model.problem import MNLMDP, Problem
 from livarot.theory.constants import TheoryWarning, problem_of
 from livarot.theory.summary import Constants
 from livarot.theory.variance import hard_chain_sigma_bar

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from livarot.core.problem import Problem
 from livarot.errors import require_positive_int
+from livarot.model.problem import Problem
 from livarot.theory.bounds import regret_bound
 from livarot.theory.constants import Bracket, TheoryWarning, kappa
 from livarot.theory.lower import lower_bound

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from livarot.core.arguments import checked
-from livarot.core.kernel import transition_kernel
-from livarot.core.problem import MNLMDP, Problem
-from livarot.planning.backward import solve_kernel
+from livarot.model.probabilities import transition_kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.planning.exact import solve_kernel
 from livarot.theory.constants import (
     Bracket,
     exponential,

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
-from livarot.core.kernel import Kernel, transition_kernel
-from livarot.core.plan import Episodes
-from livarot.core.problem import MNLMDP
-from livarot.core.ragged import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import bad
-from livarot.planning.backward import Solution, checked_solution, solve_kernel
+from livarot.model.episodes import Episodes
+from livarot.model.probabilities import Kernel, transition_kernel
+from livarot.model.problem import MNLMDP
+from livarot.planning.exact import Solution, checked_solution, solve_kernel
 
 
 def episode_variance(variance: FloatArray, states: ArrayLike) -> FloatArray:

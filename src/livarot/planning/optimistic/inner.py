@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, number_in
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
-from livarot.core.ragged import FloatArray
 from livarot.core.views import part, view
 from livarot.errors import bad, require_finite
 from livarot.planning.optimistic.bounds import rounded_up, rounding, upper_bound

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.lanes import W
-from livarot.core.problem import Problem
-from livarot.core.ragged import NO_BLOCK, FloatArray, Graph, Int32Array, IntArray
 from livarot.core.views import Bundle
+from livarot.model.problem import Problem
+from livarot.model.ragged import NO_BLOCK, Graph
 
 CHUNK = 256  # blocks laid out at once
 

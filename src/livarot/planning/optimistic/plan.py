@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 from numba.core.errors import NumbaError
 
+from livarot.core.arrays import FloatArray
 from livarot.core.lanes import W
-from livarot.core.model import plan_model
-from livarot.core.plan import Estimate, Plan, check_estimate
-from livarot.core.problem import Problem
-from livarot.core.ragged import FloatArray
 from livarot.errors import bad, require_finite, require_non_negative
+from livarot.model.compiled import plan_model
+from livarot.model.episodes import Estimate, Plan, check_estimate
+from livarot.model.problem import Problem
 from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.pairs import plan_pairs
 from livarot.planning.optimistic.replicas import plan_replicas

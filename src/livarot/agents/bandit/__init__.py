@@ -1,0 +1,1 @@
+"""Learners of one decision: closed-form optimism of multinomial logit bandits."""

@@ -1,0 +1,87 @@
+"""OFU-MNL++: optimistic utilities with a radius free of B's product (Lee and Oh, ICML 2025), for bandits of outcomes.
+
+Their problem is to choose an assortment, a set of items with an outside option; the estimator is the same OMD, and an
+item's utility is raised to phi_i . theta_hat + beta |phi_i|_{gram^-1}.  Constants (likely):
+
+    eta = (1 + 3 sqrt2 B)/2,  lam = max{12 sqrt2 B eta, 144 eta d, 2},  beta = sqrt(2/3 d log(t/delta)) + 2 B sqrt lam.
+
+beta is the LIVAROT paper's Lemma 2, which is this result (:func:`livarot.confidence.radii.livarot_radius`); version 5
+of their paper repairs the gap in the proof of version 3 (E19).
+
+**Raised utilities are no upper bound here.**  In the best assortment every item is worth at least the whole, so that
+raising a utility raises the revenue.  An arm of a bandit cannot drop its poor outcomes, and raising those lowers its
+value.  So the default lets every utility move within its width and takes the exact maximum over that box: outcomes
+worth more than the optimum are raised, the others lowered.  The two agree where every outcome but the reference is
+worth at least the optimum (two outcomes, equal revenues).  ``printed_utilities=True`` raises all.
+
+For problems with one informative stage; others are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from livarot.agents.bandit.one_stage import informative_stage, one_stage_plan, raised_utility, utility_box
+from livarot.agents.parts import lemma_index
+from livarot.confidence.radii import livarot_radius
+from livarot.core.arguments import checked
+from livarot.estimation.omd import ball, initial_estimate, omd_update
+from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.problem import Problem
+from livarot.simulation.streams import AgentRandom
+
+
+class OFUMNLPPState(NamedTuple):
+    estimate: Estimate
+    episode: int
+
+
+@checked
+@dataclass(frozen=True)
+class OFUMNLPP:
+    """OMD with optimistic utilities."""
+
+    name: ClassVar[str] = "ofu-mnl-pp"
+    made_for: ClassVar[str] = "mnl-bandit"
+
+    step_size: float | None = 1.0  # eta; None is the theory's (1 + 3 sqrt2 B)/2
+    reg: float | None = 1.0  # lambda; None is the theory's max{12 sqrt2 B eta, 144 eta d, 2}
+    beta_scale: float = 0.1  # multiplies the radius; 1 is the theory's
+    failure_level: float = 0.05  # delta
+    printed_utilities: bool = False  # raise every utility, as for assortments: no bound in a bandit of outcomes
+
+    @classmethod
+    def theory(cls) -> OFUMNLPP:
+        """The constants of the paper (likely)."""
+        return cls(step_size=None, reg=None, beta_scale=1.0)
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> OFUMNLPPState:
+        informative_stage(problem, self.name)
+        return OFUMNLPPState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
+
+    def plan(self, problem: Problem, state: OFUMNLPPState, rng: AgentRandom) -> Plan:
+        rule = raised_utility if self.printed_utilities else utility_box
+        return one_stage_plan(problem, state.estimate, self.radius(problem, state.episode), rule, self.name)
+
+    def update(self, problem: Problem, state: OFUMNLPPState, episodes: Episodes) -> OFUMNLPPState:
+        within = ball(problem, problem.param_bound, len(episodes.states))
+        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
+        return OFUMNLPPState(estimate, state.episode + 1)
+
+    def radius(self, problem: Problem, episode: int) -> float:
+        """beta of the plan made after ``episode`` episodes, one OMD step each."""
+        t, reg = lemma_index(episode, self.reg), self._reg(problem)
+        return self.beta_scale * livarot_radius(t, problem.dim, 1, problem.param_bound, reg, self.failure_level)
+
+    def _step_size(self, problem: Problem) -> float:
+        if self.step_size is not None:
+            return self.step_size
+        return 0.5 * (1.0 + 3.0 * math.sqrt(2.0) * problem.param_bound)
+
+    def _reg(self, problem: Problem) -> float:
+        if self.reg is not None:
+            return self.reg
+        eta = self._step_size(problem)
+        return max(12.0 * math.sqrt(2.0) * problem.param_bound * eta, 144.0 * eta * problem.dim, 2.0)

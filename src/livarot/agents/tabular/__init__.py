@@ -1,0 +1,1 @@
+"""Learners that know nothing of features: empirical kernels, one paper, one file."""

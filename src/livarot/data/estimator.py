@@ -1,0 +1,364 @@
+"""The estimator: a table of what happened in, a transition model with standard errors out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+
+from livarot.core.arguments import check_settings, checked
+from livarot.core.arrays import FloatArray
+from livarot.core.ellipsoid import Ellipsoid
+from livarot.data.fitting.inference import (
+    Summary,
+    coefficient_table,
+    covariance,
+    finite_sample_set,
+    likelihood_ratio_test,
+    overruled,
+    wald_set,
+)
+from livarot.data.fitting.likelihood import log_likelihood, log_probabilities
+from livarot.data.fitting.newton import Maximum, maximise
+from livarot.data.reading.choices import Choices
+from livarot.data.reading.columns import Columns
+from livarot.data.reading.read import read_choices
+from livarot.data.reading.table import Labels, read_table, warn
+from livarot.data.reading.transitions import locate_rows
+from livarot.data.use.to_mdp import build_mdp
+from livarot.errors import bad, require_non_negative, require_probability
+from livarot.model.problem import MNLMDP, Problem
+
+
+class MNLTransition(BaseEstimator):  # type: ignore[misc]
+    """Multinomial-logistic transition model, fitted to logged data by maximum likelihood.
+
+        P(s' | s, a) = exp(offset + phi(s'|s, a) . theta) / sum over the reachable s'' of the same
+
+    Parameters
+    ----------
+    features : list of columns and terms (:mod:`livarot.data.fitting.features`): ``["severity", "action:severity"]``.
+    reg : ridge, ``reg/2 |theta|^2`` is added to minus the log-likelihood; 0 is plain maximum likelihood.
+    homogeneous : one theta for all stages, or (False) one per stage, with ``stage`` the column of stages.
+    state, action, next_state, stage, choice, chosen : names of columns.  A table with a ``chosen`` column has one row
+        per alternative, grouped by ``choice``; any other has one row per observed transition.
+    count : column of how often a row occurred, for tables that are already aggregated.
+    offset, nominal : columns of a known part of the logits, and of nominal probabilities (their log is added).
+        With one row per transition they are columns of ``reachable``.
+    reachable : which next states can occur, for tables of transitions: a table with columns state, (action,) next
+        state and any attributes; a mapping ``{(state, action): [next states]}`` or ``{state: [...]}``; ``"all"``;
+        or None: what was seen, with a warning.
+    states, actions : tables of attributes, one row per state or action.  Without them an attribute is a column of the
+        log that is a function of the next state (or of the state, the action).
+    covariance : "hessian" (inverse Hessian) or "sandwich".
+    tol : Newton decrement at which to stop: the error of theta in standard errors.
+    max_iter : most Newton steps.
+
+    Attributes
+    ----------
+    theta_ (d,), or (stages, d); covariance_ (d, d), or (stages, d, d); columns_ (names of the d coefficients),
+    log_likelihood_, null_log_likelihood_, n_iter_, converged_, n_choices_, states_, actions_, stages_ (labels), and
+    choices_ (the data; columns of a numeric table are shared with it, not copied).
+
+    Without a ridge a fit exists only if columns are not collinear within choice sets and the data are not separable:
+    otherwise :class:`livarot.data.NotIdentified` names the columns.
+
+    >>> log = {"state": ["ok", "ok", "ok", "ok"], "action": ["run"] * 4, "next_state": ["ok", "worn", "ok", "ok"],
+    ...        "wear": [0.0, 1.0, 0.0, 0.0]}
+    >>> fit = MNLTransition(features=["wear"], reachable="all").fit(log)
+    >>> fit.theta_.round(4), fit.predict_proba({"state": ["ok"], "action": ["run"]})
+    (array([-1.0986]), array([[0.75, 0.25]]))
+    """
+
+    theta_: FloatArray
+    covariance_: FloatArray
+    choices_: Choices
+
+    def __init__(
+        self,
+        features: Any = None,
+        *,
+        reg: float = 0.0,
+        homogeneous: bool = True,
+        state: str = "state",
+        action: str = "action",
+        next_state: str = "next_state",
+        stage: str | None = None,
+        choice: str = "choice",
+        chosen: str = "chosen",
+        count: str | None = None,
+        offset: str | None = None,
+        nominal: str | None = None,
+        reachable: Any = None,
+        states: Any = None,
+        actions: Any = None,
+        covariance: str = "hessian",
+        tol: float = 1e-8,
+        max_iter: int = 100,
+    ) -> None:
+        self.features = features
+        self.reg = reg
+        self.homogeneous = homogeneous
+        self.state = state
+        self.action = action
+        self.next_state = next_state
+        self.stage = stage
+        self.choice = choice
+        self.chosen = chosen
+        self.count = count
+        self.offset = offset
+        self.nominal = nominal
+        self.reachable = reachable
+        self.states = states
+        self.actions = actions
+        self.covariance = covariance
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # tables with labels, not matrices of numbers
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.target_tags.required = False
+        return tags
+
+    # --- fitting
+
+    def fit(self, X: Any, y: Any = None) -> MNLTransition:
+        """Fit to a table, the path of one, or :class:`~livarot.data.Choices`.
+
+        ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
+        column.
+        """
+        check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
+        reg, tol, max_iter = float(self.reg), float(self.tol), int(self.max_iter)
+        choices = self._read(X, y)
+        groups = self._groups(choices)
+        found: list[Maximum] = []
+        covariances = []
+        for where, part in groups:
+            result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where)
+            found.append(result)
+            covariances.append(covariance(part, result, reg, self.covariance))
+        shared = bool(self.homogeneous)
+        self.theta_ = found[0].theta if shared else np.stack([f.theta for f in found])
+        self.covariance_ = covariances[0] if shared else np.stack(covariances)
+        self.maxima_ = found
+        self.columns_ = choices.columns
+        self.log_likelihood_ = float(sum(f.log_likelihood for f in found))
+        self.null_log_likelihood_ = float(sum(f.null_log_likelihood for f in found))
+        self.n_iter_ = max(f.n_iter for f in found)
+        self.converged_ = all(f.converged for f in found)
+        self.n_choices_ = choices.n_choices
+        self.choices_ = choices
+        labels = choices.labels
+        self.states_ = labels.states if labels else Labels([])
+        self.actions_ = labels.actions if labels else Labels([])
+        self.stages_ = labels.stages if labels else None
+        self.classes_ = self.states_.array()
+        return self
+
+    def _columns(self) -> Columns:
+        return Columns.of(self)
+
+    def _read(self, X: Any, y: Any = None, like: Choices | None = None) -> Choices:
+        if isinstance(X, Choices):
+            return X
+        table = read_table(X)
+        if y is not None:
+            if not isinstance(y, Iterable) or isinstance(y, str):
+                raise bad("y", f"is a {type(y).__name__}", cure="give one entry per row")
+            name = self.chosen if self.choice in table else self.next_state
+            values = y if isinstance(y, pd.Series) else pd.Series(list(y))
+            if len(values) != table.n_rows:
+                raise bad("y", f"has {len(values)} entries for {table.n_rows} rows")
+            table = table.with_column(name, values.reset_index(drop=True))
+        return read_choices(table, self._columns(), by_stage=not self.homogeneous, like=like)
+
+    def _groups(self, choices: Choices) -> list[tuple[str, Choices]]:
+        """The data of each parameter."""
+        if self.homogeneous:
+            return [("", choices)]
+        labels = choices.labels
+        if choices.stage is None or labels is None or labels.stages is None:
+            raise bad("stage", "is not given", cure="name the column of stages, or fit with homogeneous=True")
+        return [(f" at stage {stage!r}", choices.select(choices.stage == k)) for k, stage in enumerate(labels.stages)]
+
+    def _log_probabilities(self, choices: Choices) -> FloatArray:
+        """log p of every row, each stage with its own parameter."""
+        if self.homogeneous:
+            return log_probabilities(choices, self.theta_)
+        out = np.empty(choices.n_rows)
+        assert choices.stage is not None  # noqa: S101 (fit has checked)
+        for k, theta in enumerate(self.theta_):
+            own = choices.stage == k
+            if own.any():
+                out[np.repeat(own, choices.sizes)] = log_probabilities(choices.select(own), theta)
+        return out
+
+    # --- prediction
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the alternatives.
+
+        Alternatives: (rows,), one per row of the table, adding up to one within each choice.  Transitions: (rows, S),
+        the distribution of the next state over ``classes_`` (the labels of all states) for each row's state and action.
+        """
+        check_is_fitted(self, "theta_")
+        if isinstance(X, Choices):
+            return np.exp(self._log_probabilities(X))
+        if self.choices_.layout == "transitions":
+            sets = locate_rows(self.choices_, read_table(X), self._columns())
+            p = np.exp(self._log_probabilities(self.choices_))
+            assert self.choices_.next_state is not None  # noqa: S101 (this layout has them)
+            used, inverse = np.unique(sets, return_inverse=True)
+            dense = np.zeros((len(used), len(self.states_)))
+            for k, g in enumerate(used):
+                rows = slice(self.choices_.start[g], self.choices_.start[g + 1])
+                dense[k, self.choices_.next_state[rows]] = p[rows]
+            return np.asarray(dense[inverse.reshape(-1)])
+        choices = self._read(X, like=self.choices_)
+        p = np.exp(self._log_probabilities(choices))
+        return p if choices.table_row is None else np.asarray(p[choices.table_row])
+
+    def predict(self, X: Any) -> Any:
+        """The most likely next state (a label) of each row of a table of transitions."""
+        check_is_fitted(self, "theta_")
+        if self.choices_.layout != "transitions":
+            raise bad("X", "predict is for tables of transitions", cure="use predict_proba for alternatives")
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood per choice (larger is better; minus the log-loss)."""
+        check_is_fitted(self, "theta_")
+        choices = self._read(X, y, like=self.choices_)
+        if choices.n_choices == 0:
+            raise bad("X", "has no observed choices", cure="it needs the next states, or the chosen flags")
+        if self.homogeneous:
+            return log_likelihood(choices, self.theta_) / choices.n_choices
+        seen = choices.count > 0
+        return float(choices.count[seen] @ self._log_probabilities(choices)[seen]) / choices.n_choices
+
+    # --- inference
+
+    @checked
+    def summary(self, level: float = 0.95) -> Summary:
+        """Coefficients, standard errors, z, p, intervals; log-likelihoods, McFadden's pseudo-R2, likelihood-ratio test
+        against theta = 0.
+
+        With a ridge the standard errors are those of a Gaussian posterior (:mod:`livarot.data.fitting.inference`), and
+        a :class:`DataWarning` says where it decides more than the data."""
+        check_is_fitted(self, "theta_")
+        tables = []
+        for k, (theta, cov) in enumerate(zip(np.atleast_2d(self.theta_), self._covariances(), strict=True)):
+            stage = "" if self.homogeneous else f" @ {self.stages_[k]}"  # type: ignore[index]
+            tables.append(coefficient_table([f"{name}{stage}" for name in self.columns_], theta, cov, level))
+        n_parameters = int(self.theta_.size)
+        test = likelihood_ratio_test(self.null_log_likelihood_, self.log_likelihood_, n_parameters)
+        null = self.null_log_likelihood_
+        facts = {
+            "No. choices": float(self.n_choices_),
+            "No. choice sets": int(self.choices_.n_sets),
+            "Parameters": n_parameters,
+            "Ridge": float(self.reg),
+            "Covariance": self.covariance,
+            "Converged": self.converged_,
+            "Log-likelihood": self.log_likelihood_,
+            "Log-lik. at zero": null,
+            "Pseudo R-squared": 1.0 - self.log_likelihood_ / null if null < 0 else 0.0,
+            "LR chi2": test.statistic,
+            "LR p-value": f"{test.p_value:.3g}",
+            "AIC": 2.0 * n_parameters - 2.0 * self.log_likelihood_,
+        }
+        if self.reg > 0:
+            facts["Standard errors"] = "Bayesian"
+            self._warn_of_bias()
+        return Summary(pd.concat(tables), facts, level)
+
+    def _warn_of_bias(self) -> None:
+        wrong = [overruled(found, float(self.reg)) for found in self.maxima_]
+        if any(one.any() for one in wrong):
+            names = [name for name, one in zip(self.columns_, np.any(wrong, axis=0), strict=True) if one]
+            number = sum(int(one.sum()) for one in wrong)
+            warn(
+                f"the ridge decides {number} of {self.theta_.size} coefficients more than "
+                f"the data do ({', '.join(names[:3])}): their intervals are around a shifted estimate; lower reg"
+            )
+
+    def _covariances(self) -> list[FloatArray]:
+        return [self.covariance_] if self.homogeneous else list(self.covariance_)
+
+    @checked
+    def confidence_set(
+        self, level: float = 0.95, kind: str = "wald", *, problem: Problem | None = None
+    ) -> Ellipsoid | list[Ellipsoid]:
+        """An ellipsoid that holds the true theta with probability ``level``.
+
+        ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where that decides more
+        than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
+        (theorem and tags: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list whose
+        sets hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the set in
+        the units of its scaled features.
+        """
+        check_is_fitted(self, "theta_")
+        level = require_probability("level", level)
+        if kind not in ("wald", "finite-sample"):
+            raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
+        if kind == "wald" and self.reg > 0:
+            self._warn_of_bias()
+        each = 1.0 - (1.0 - level) / len(self.maxima_)
+        sets = []
+        groups = self._groups(self.choices_) if kind == "finite-sample" else [("", self.choices_)] * len(self.maxima_)
+        for found, cov, (_, part) in zip(self.maxima_, self._covariances(), groups, strict=True):
+            own = wald_set(found.theta, cov, each) if kind == "wald" else finite_sample_set(part, found, each)
+            if problem is not None:
+                scale = problem.feature_scale
+                own = Ellipsoid(own.center * scale, own.matrix / scale**2, own.radius)
+            sets.append(own)
+        return sets[0] if self.homogeneous else sets
+
+    # --- towards a plan
+
+    def support(self) -> pd.DataFrame:
+        """How often each (stage, state, action) was observed: index of labels, column ``count``."""
+        check_is_fitted(self, "theta_")
+        frame = self.choices_.frame()
+        keys = [name for name in ("stage", "state", "action") if name in frame]
+        if "state" not in keys:
+            raise bad("data", "has no state and action columns", cure="name them: state=..., action=...")
+        return frame.groupby(keys, sort=True)[["count"]].sum()
+
+    @checked
+    def to_mdp(
+        self,
+        reward: Any,
+        horizon: int | None = None,
+        start: Any = None,
+        *,
+        unseen: str = "error",
+        param_bound: float | None = None,
+    ) -> MNLMDP:
+        """The fitted model as an MDP; its labels are ``livarot.data.labels_of(mdp)``.
+
+        Parameters
+        ----------
+        reward : (S, A) or (H, S, A) in the order of ``states_`` and ``actions_``; a mapping from state, or from
+            (state, action), labels to numbers (0 where there is none); or a function of (state, action) labels.
+        horizon : number of steps; None is the number of stages of the fit.
+        start : a state's label, a mapping from labels to probabilities, an array (S,); None is what was observed at
+            the first stage.
+        unseen : what an action does in a state where the data have no reachable set for it.  "error" refuses; "stay"
+            leaves the state as it is; "sink" leads to an extra state without reward for ever (pessimistic, its label
+            is ``"(unseen)"``).  A state in which no action at all was seen is absorbing.
+        param_bound : B of the problem; None is the largest |theta|.
+        """
+        check_is_fitted(self, "theta_")
+        stages = None if self.homogeneous else self.stages_
+        return build_mdp(
+            self.choices_, self.theta_, stages, reward, horizon, start, unseen=unseen, param_bound=param_bound
+        )

@@ -1,0 +1,235 @@
+"""What an estimate is worth: covariance, confidence sets, and the summary people know.
+
+Wald set (asymptotic; certain): ``(theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)``.
+
+With a ridge, (H + reg I)^-1 is the covariance of the Gaussian posterior of a prior N(0, I/reg) (Laplace), and standard
+errors and Wald sets are Bayesian: they hold theta with the stated probability if theta was drawn from that prior, not
+for every theta.  The estimate is shifted towards 0 by about reg (H + reg I)^-1 theta, which no standard error contains
+(:func:`overruled`).
+
+Finite-sample set (derived here; every step certain).  L is minus the log-likelihood, theta* the truth; the data may
+have been collected adaptively (each choice drawn from the model given the past), and n may be any stopping time.
+
+1. For a prior pi that does not depend on the data, ``M_n = int exp(L_n(theta*) - L_n(theta)) d pi(theta)`` is a
+   non-negative martingale with mean one.  By Ville's inequality, with probability at least ``level`` for all n:
+   ``L(theta*) <= log(1/(1 - level)) - log int exp(-L) d pi``.
+2. For any q, even one that depends on the data, ``-log int exp(-L) d pi <= E_q L + KL(q | pi)`` (Jensen).  Take
+   pi = N(0, s^2 I) and q = N(theta_hat, Sigma), Sigma = k (H + I/s^2)^-1, k <= 1 the best of SHRINK.
+3. ``E_q L <= L(theta_hat) + sum_g N_g log sum_i p_i exp(|phi_i - mu_g|^2_Sigma / 2)`` (Jensen inside the logarithm,
+   and the moment generating function of a normal law), which is at most ``c/2 tr(Sigma H)``, c = (e^m - 1)/m with
+   m = k/2 times the largest |phi_i - mu_g|^2_{H^-1}.
+4. So ``L(theta*) - L(theta_hat) <= b``: a likelihood-ratio set.  Along v with |v|_H = 1 the second derivative of L is
+   at least exp(-D t), D the average :func:`livarot.data.fitting.likelihood.reach`, hence ``L(theta_hat + t v) -
+   L(theta_hat) >= -|g|_{H^-1} t + (exp(-D t) + D t - 1)/D^2``, and the set lies in the ellipsoid
+   |theta - theta_hat|_H <= t, t the largest root of that bound = b.
+
+s is not chosen from the data: the prior is a mixture of SCALES with equal weights, which adds log(number of scales)
+to b.  The likelihood-ratio set is a relative of that of Lee, Yun and Jun (2024); its price over the Wald set is about
+(d/2) log n in b.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import brentq
+from scipy.stats import chi2, norm
+
+from livarot.core.arrays import BoolArray, FloatArray
+from livarot.core.ellipsoid import Ellipsoid
+from livarot.data.fitting.likelihood import derivatives, reach
+from livarot.data.fitting.newton import Maximum
+from livarot.data.reading.choices import Choices
+from livarot.errors import bad, require_probability
+
+SHRINK = tuple(4.0**-k for k in range(16))  # of q: small samples need a narrower one
+SCALES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)  # of the prior, in units of the coefficients
+
+
+def inverse(matrix: FloatArray, argument: str = "hessian") -> FloatArray:
+    """The inverse of a positive definite matrix, scaled to a unit diagonal first."""
+    size = np.sqrt(np.diag(matrix))
+    if not (size > 0).all():
+        raise bad(argument, "is not positive definite", cure="drop columns that cancel, or set reg > 0")
+    try:
+        low = cholesky(matrix / size / size[:, None], lower=True)
+    except LinAlgError as error:
+        raise bad(argument, "is not positive definite", cure="drop collinear columns, or set reg > 0") from error
+    half = solve_triangular(low, np.eye(len(low)), lower=True)
+    return np.asarray(half.T @ half / size / size[:, None])
+
+
+def covariance(choices: Choices, found: Maximum, reg: float, kind: str) -> FloatArray:
+    """``hessian``: (H + reg I)^-1.  ``sandwich``: the same around the sum of the outer products of the scores.
+
+    The scores of choices in a log of an MDP are a martingale difference, so the sandwich needs no clusters.
+    """
+    if kind not in ("hessian", "sandwich"):
+        raise bad("covariance", f"{kind!r} is not known", cure="use 'hessian' or 'sandwich'")
+    bread = inverse(found.hessian + reg * np.eye(choices.dim))
+    if kind == "hessian":
+        return bread
+    middle = derivatives(choices, found.theta, counted=True).hessian
+    return np.asarray(bread @ middle @ bread)
+
+
+def overruled(found: Maximum, reg: float) -> BoolArray:
+    """Which coefficients a ridge decides more than the data do, (d,).
+
+    Those it shifts by more than their standard error, |reg (H + reg I)^-1 theta_hat|_j > se_j, and those whose prior
+    has more than half of the weight, reg ((H + reg I)^-1)_jj > 1/2: there theta_hat is near 0 and hides the shift.
+    """
+    if reg == 0.0:
+        return np.zeros(len(found.theta), dtype=np.bool_)
+    posterior = inverse(found.hessian + reg * np.eye(len(found.theta)))
+    variance = np.diag(posterior)
+    return np.asarray((np.abs(reg * posterior @ found.theta) > np.sqrt(variance)) | (reg * variance > 0.5))
+
+
+def wald_set(theta: FloatArray, cov: FloatArray, level: float) -> Ellipsoid:
+    """The Wald ellipsoid of the module's first line."""
+    level = require_probability("level", level)
+    return Ellipsoid(theta, inverse(cov, "covariance"), math.sqrt(chi2.ppf(level, len(theta))))
+
+
+def finite_sample_set(choices: Choices, found: Maximum, level: float) -> Ellipsoid:
+    """The ellipsoid of the module's step 4."""
+    level = require_probability("level", level)
+    d, hessian = choices.dim, found.hessian
+    size = np.sqrt(np.diag(hessian))
+    try:
+        low = cholesky(hessian / size / size[:, None], lower=True) * size[:, None]
+    except (LinAlgError, ValueError) as error:
+        problem = "the likelihood has a flat direction: no bounded finite-sample set"
+        raise bad("kind", problem, cure="drop the columns that cancel") from error
+    far = reach(choices, found.theta, low)
+    push = float(np.linalg.norm(solve_triangular(low, found.gradient, lower=True)))
+    if not push * far.average < 1.0:  # NaN too
+        raise bad("kind", "the estimate is too far from the maximum of the likelihood", cure="fit with a smaller reg")
+    values = np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64)
+    bound = math.log(1.0 / (1.0 - level)) + math.log(len(SCALES))
+    bound += min(_evidence_cost(values, float(found.theta @ found.theta), far.farthest, s) for s in SCALES)
+    if not math.isfinite(bound):
+        raise bad(
+            "kind", "the Hessian is too far from what floating-point numbers can hold", cure="rescale the columns"
+        )
+    return Ellipsoid(found.theta, hessian, likelihood_radius(bound, far.average, push) if d else 0.0)
+
+
+def _evidence_cost(values: FloatArray, length: float, farthest: float, scale: float) -> float:
+    """Bound on E_q L - L(theta_hat) + KL(q | pi), from the eigenvalues of H: steps 2 and 3."""
+    prior = 1.0 / scale**2
+    curved = np.maximum(values, 0.0)
+    shares = curved / (curved + prior)
+    log_volume = float(np.log1p(curved * scale**2).sum())
+    best = math.inf
+    for k in SHRINK:
+        m = 0.5 * k * farthest**2
+        growth = 1.0 if m < 1e-12 else math.expm1(m) / m if m < 700.0 else math.inf
+        kl = 0.5 * (length * prior + k * float((1.0 - shares).sum()) - len(values) * (1.0 + math.log(k)) + log_volume)
+        best = min(best, 0.5 * growth * k * float(shares.sum()) + kl)
+    return best
+
+
+def likelihood_radius(bound: float, wide: float, push: float = 0.0) -> float:
+    """Largest t with ``-push t + (exp(-D t) + D t - 1)/D^2 <= bound``; sqrt(2 bound) where D and push vanish.
+
+    >>> round(likelihood_radius(2.0, 0.0), 9), round(likelihood_radius(2.0, 0.5), 6)
+    (2.0, 2.396581)
+    """
+
+    def excess(t: float) -> float:
+        x = wide * t
+        curve = 0.5 * t**2 * (1.0 - x / 3.0 + x**2 / 12.0) if x < 1e-4 else (math.exp(-x) + x - 1.0) / wide**2
+        return curve - push * t - bound
+
+    top = 2.0 * math.sqrt(2.0 * bound) + 1e-300
+    while excess(top) < 0.0:
+        top *= 2.0
+    root = float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
+    return root * (1.0 + 1e-12)  # rounding must not shrink a bound
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The table of coefficients and what stands above it; ``print`` it, or take ``table`` (a DataFrame)."""
+
+    table: pd.DataFrame
+    facts: dict[str, Any]
+    level: float
+
+    def __str__(self) -> str:
+        name_width = max(18, min(max(len(str(name)) for name in self.table.index), 40))
+        width = name_width + 60
+        lines = ["MNL transition model".center(width).rstrip(), "=" * width]
+        items = [(name, _shown(value)) for name, value in self.facts.items()]
+        half = (len(items) + 1) // 2
+        for i in range(half):
+            left = f"{items[i][0] + ':':<20}{items[i][1]:>17}"
+            right = f"{items[half + i][0] + ':':<20}{items[half + i][1]:>17}" if half + i < len(items) else ""
+            lines.append(f"{left}    {right}".rstrip())
+        lines.append("=" * width)
+        tail = (1.0 - self.level) / 2.0
+        heads = ["coef", "std err", "z", "P>|z|", f"[{tail:.3f}", f"{1.0 - tail:.3f}]"]
+        lines.append(" " * name_width + "".join(f"{head:>10}" for head in heads))
+        lines.append("-" * width)
+        for name, row in self.table.iterrows():
+            numbers = f"{row['coef']:>10.4f}{row['std err']:>10.4f}{row['z']:>10.3f}{row['P>|z|']:>10.3f}"
+            ends = f"{row['lower']:>10.3f}{row['upper']:>10.3f}"
+            lines.append(f"{str(name)[:40]:<{name_width}}{numbers}{ends}")
+        lines.append("=" * width)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = pd.DataFrame({"": {name: _shown(value) for name, value in self.facts.items()}})
+        return str(facts.to_html(header=False)) + str(self.table.to_html())
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def coefficient_table(names: list[str], theta: FloatArray, cov: FloatArray, level: float) -> pd.DataFrame:
+    """Coefficients with standard errors, z, two-sided p and interval."""
+    level = require_probability("level", level)
+    error = np.sqrt(np.diag(cov))
+    z = theta / error
+    reach = float(norm.ppf(0.5 + level / 2.0)) * error
+    return pd.DataFrame(
+        {
+            "coef": theta,
+            "std err": error,
+            "z": z,
+            "P>|z|": 2.0 * norm.sf(np.abs(z)),
+            "lower": theta - reach,
+            "upper": theta + reach,
+        },
+        index=names,
+    )
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """Twice the difference of two log-likelihoods, against the chi-square law of their difference in parameters."""
+
+    statistic: float
+    df: int
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"LR = {self.statistic:.4g} on {self.df} df, p = {self.p_value:.4g}"
+
+
+def likelihood_ratio_test(small: float, large: float, df: int) -> LikelihoodRatio:
+    """The test of two log-likelihoods (the smaller model first).
+
+    >>> print(likelihood_ratio_test(-105.0, -100.0, 2))
+    LR = 10 on 2 df, p = 0.006738
+    """
+    statistic = 2.0 * (large - small)
+    return LikelihoodRatio(statistic, df, float(chi2.sf(max(statistic, 0.0), df)) if df else 1.0)

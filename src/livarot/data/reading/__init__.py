@@ -1,0 +1,1 @@
+"""From tables to observed choices."""

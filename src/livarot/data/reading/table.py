@@ -1,0 +1,332 @@
+"""Tables in, columns and labels out: pandas, Polars, Arrow, a dict of arrays, or the path of a Parquet or CSV file.
+
+Every refusal names the column, the first bad row (counted from 0), how many there are, and the cure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from livarot.core.arguments import checked
+from livarot.core.arrays import BoolArray, IntArray
+from livarot.core.sizes import memory_limit
+from livarot.errors import LivarotError, bad
+from livarot.model.validation import whole_numbers
+
+ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # how far a file may be packed, if it is larger than that in memory
+NUMBER = 8  # bytes of a number, or of a reference to a label
+
+
+class DataWarning(UserWarning):
+    """Data that can be used, but not without knowing this about them."""
+
+
+def warn(message: str) -> None:
+    """A :class:`DataWarning` at the line that called into this package."""
+    warnings.warn(message, DataWarning, stacklevel=3)
+
+
+class Labels(Sequence[Any]):
+    """States, actions or stages by the names they had: any hashable, in order (sorted where they can be).
+
+    >>> zones = Labels(["north", "south", "east"])
+    >>> list(zones), zones.index("north"), zones.decode([2, 0])
+    (['east', 'north', 'south'], 1, array(['south', 'east'], dtype=object))
+    """
+
+    @checked
+    def __init__(self, values: Iterable[Hashable], *, ordered: bool = False) -> None:
+        try:
+            kept = list(dict.fromkeys(values))
+        except TypeError as error:
+            raise bad("values", f"cannot be labels ({error})", cure="use text, numbers or tuples") from error
+        if not ordered:
+            with contextlib.suppress(TypeError):  # no order between them: that of their appearance
+                kept = sorted(kept)  # type: ignore[type-var]
+        self._values: tuple[Any, ...] = tuple(kept)
+        self._place = {value: i for i, value in enumerate(self._values)}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._values[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Labels) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self._values[:6]))
+        return f"Labels([{shown}{', ...' if len(self) > 6 else ''}])"
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._place
+
+    def index(self, label: Any, start: int = 0, stop: int | None = None) -> int:
+        """The number of a label."""
+        try:
+            return self._place[label]
+        except (KeyError, TypeError):
+            raise bad("label", f"{label!r} is not known", cure=f"use one of {self!r}") from None
+
+    def decode(self, codes: ArrayLike) -> NDArray[Any]:
+        """The labels of numbers, as an array of objects."""
+        names = np.empty(len(self), dtype=object)
+        names[:] = self._values
+        numbers = whole_numbers("codes", codes).reshape(np.shape(codes))
+        if ((numbers < 0) | (numbers >= len(self))).any():
+            raise bad("codes", "out of range", cure=f"labels are numbered 0..{len(self) - 1}")
+        return np.asarray(names[numbers])
+
+    def array(self) -> NDArray[Any]:
+        """All labels, as numbers or truth values where all of them are; as objects otherwise.
+
+        >>> Labels([2, 1]).array(), Labels(["b", "a"]).array()
+        (array([1, 2]), array(['a', 'b'], dtype=object))
+        """
+        kinds = {type(label) for label in self._values}
+        if len(kinds) == 1 and kinds <= {bool, int, float}:
+            with contextlib.suppress(OverflowError):  # an integer beyond 64 bits
+                return np.array(self._values, dtype=kinds.pop())
+        return self.decode(np.arange(len(self)))
+
+    def encode(self, values: Any, argument: str = "labels", cure: str | None = None) -> IntArray:
+        """The numbers of labels, refused where one is not known."""
+        codes, found = factorise(values, argument)
+        places = np.array([self._place.get(label, -1) for label in found], dtype=np.int64)
+        numbers = places[codes]
+        unknown = np.flatnonzero(numbers < 0)
+        if len(unknown):
+            label = found[codes[unknown[0]]]
+            problem = f"{len(unknown)} rows have a label that is not known, such as {label!r}"
+            raise bad(argument, problem, index=int(unknown[0]), count=len(unknown), cure=cure)
+        return numbers
+
+
+def factorise(values: Any, argument: str) -> tuple[IntArray, list[Any]]:
+    """Codes and the different values in order of appearance; missing values are refused."""
+    try:
+        if not isinstance(values, pd.Series | np.ndarray):
+            kept = np.empty(len(values), dtype=object)
+            kept[:] = list(values)  # tuples stay tuples
+            values = kept
+        codes, found = pd.factorize(values)
+    except TypeError as error:
+        raise bad(
+            argument, f"has values that cannot be labels ({error})", cure="use text, numbers or tuples"
+        ) from error
+    _refuse(argument, "missing values", codes < 0, "drop those rows, or give the value a name of its own")
+    return codes.astype(np.int64), list(found.tolist())
+
+
+def _refuse(argument: str, problem: str, wrong: BoolArray, cure: str) -> None:
+    if wrong.any():
+        raise bad(argument, problem, index=int(wrong.argmax()), count=int(wrong.sum()), cure=cure)
+
+
+def named(column: str) -> str:
+    """How a column is called in messages."""
+    return f"column {column!r}"
+
+
+class Table:
+    """Columns by name, taken from the source only when they are asked for, and without a copy where it can be."""
+
+    def __init__(self, names: Sequence[str], n_rows: int, get: Callable[[str], Any]) -> None:
+        self.names = tuple(names)
+        self.n_rows = n_rows
+        self._get = get
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def with_column(self, name: str, values: Any) -> Table:
+        """The same table with another column (in place of one of that name)."""
+        names = self.names if name in self.names else (*self.names, name)
+        return Table(names, self.n_rows, lambda wanted: values if wanted == name else self._get(wanted))
+
+    def raw(self, name: str, argument: str = "column") -> Any:
+        """A column as the source has it (a pandas Series or an array)."""
+        if name not in self.names:
+            known = ", ".join(map(repr, self.names[:12]))
+            raise bad(argument, f"there is no column {name!r} in the table", cure=f"its columns are {known}")
+        return self._get(name)
+
+    def numbers(self, name: str, argument: str = "column") -> NDArray[Any]:
+        """A column of finite numbers; float64 columns are not copied."""
+        column = self.raw(name, argument)
+        if isinstance(column, pd.Series):
+            if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and pd.api.types.is_numeric_dtype(column):
+                column = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            else:
+                column = column.to_numpy()
+        values = np.asarray(column)
+        if values.dtype == object:
+            lost = np.asarray(pd.isna(column), dtype=bool)
+            _refuse(named(name), "missing values", lost, "drop those rows or fill them in")
+        if values.dtype.kind not in "fiub":
+            cure = f"convert it, or write C({name}) for one column per category"
+            raise bad(named(name), f"must hold numbers, has {values.dtype}", cure=cure)
+        numbers = values.astype(np.float64) if values.dtype.kind == "f" and values.dtype != np.float64 else values
+        with np.errstate(all="ignore"):
+            suspect = numbers.dtype.kind == "f" and not np.isfinite(numbers.sum())  # a sum needs no memory
+        if suspect:
+            _refuse(named(name), "missing values", np.isnan(numbers), "drop those rows or fill them in")
+            _refuse(named(name), "infinite values", np.isinf(numbers), "drop those rows or cap the value")
+        return numbers
+
+    def labels(self, name: str, argument: str = "column") -> tuple[IntArray, list[Any]]:
+        """Codes and labels of a column, in order of appearance."""
+        return factorise(self.raw(name, argument), named(name))
+
+    def flags(self, name: str) -> BoolArray:
+        """A column of 0 and 1, or of truth values."""
+        values = self.numbers(name)
+        if values.dtype.kind == "b":
+            return values
+        wrong = (values != 0) & (values != 1)
+        _refuse(named(name), "must be 0 or 1", wrong, "mark the chosen row with 1 and the others with 0")
+        return np.asarray(values != 0)
+
+
+def read_table(data: Any) -> Table:
+    """A :class:`Table` of whatever holds columns.
+
+    >>> read_table({"state": ["a", "b"], "age": [1.0, 2.0]}).numbers("age")
+    array([1., 2.])
+    """
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, str | Path):
+        return _read_file(Path(data))
+    if isinstance(data, pd.DataFrame):
+        names = [str(name) for name in data.columns]
+        _no_repeats(names)
+        keys = dict(zip(names, data.columns, strict=True))
+        return Table(names, len(data), lambda name: data[keys[name]])
+    if isinstance(data, dict):
+        columns = {str(name): np.asarray(values) for name, values in data.items()}
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths) != 1:
+            raise bad("data", f"columns have different lengths: {sorted(lengths)}")
+        return Table(list(columns), lengths.pop(), columns.__getitem__)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "column_names"):
+        import pyarrow as pa
+
+        return _arrow(data if isinstance(data, pa.Table) else pa.table(data))
+    raise bad(
+        "data",
+        f"{type(data).__name__} is not a table",
+        cure="give a pandas, Polars or Arrow table, a dict of columns, or the path of a .parquet or .csv file",
+    )
+
+
+def _read_file(path: Path) -> Table:
+    kind = path.suffix.lower()
+    if kind not in (".parquet", ".csv"):
+        raise bad("data", f"{str(path)!r} is neither .parquet nor .csv", cure="convert it, or hand over a table")
+    if not path.is_file():
+        raise bad("data", f"there is no file {str(path)!r}")
+    with _reading(path):
+        if kind == ".csv":
+            from pyarrow.csv import read_csv
+
+            _check_size(path, path.stat().st_size)
+            return _arrow(read_csv(path))
+        from pyarrow.parquet import ParquetFile
+
+        names = ParquetFile(path).schema_arrow.names
+        file = ParquetFile(path, read_dictionary=names)  # a long text that occurs often stays one text
+        _no_repeats(names)
+        _check_size(path, _unpacked_size(file.metadata))
+        rows = int(file.metadata.num_rows)
+
+    def get(name: str) -> Any:
+        with _reading(path):
+            column = file.read(columns=[name]).column(0)
+            if len(column) != rows:
+                raise ValueError(f"column {name!r} has {len(column)} rows, the file {rows}")
+            return _arrow_column(column)
+
+    return Table(list(names), rows, get)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever is found wrong with a file, when it is opened or later, is an error of ours."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, NotImplementedError) as error:
+        if isinstance(error, LivarotError):
+            raise
+        raise bad("data", f"cannot read {str(path)!r}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _unpacked_size(metadata: Any) -> int:
+    """Bytes that a Parquet file takes in memory, as its last page tells: runs of equal numbers are unrolled."""
+    total = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            total += max(column.total_uncompressed_size, NUMBER * column.num_values, NUMBER * group.num_rows)
+    return int(max(total, NUMBER * metadata.num_rows))
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Refuse what would fill the memory, before it is read; a small file that becomes a large table is no accident."""
+    on_disk = path.stat().st_size
+    if size > min(memory_limit(), max(ALWAYS_READ, MOST_PACKED * on_disk)):
+        problem = f"{str(path)!r} has {on_disk} bytes and would take {size / 2**20:.0f} MiB of memory"
+        raise bad("data", problem, cure="if that is right, read it yourself and hand over the table")
+
+
+def _no_repeats(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise bad("data", f"two columns are called {twice!r}", cure="rename one of them")
+
+
+def _arrow(table: Any) -> Table:
+    names = list(table.column_names)
+    _no_repeats(names)
+    return Table(names, int(table.num_rows), lambda name: _arrow_column(table.column(name)))
+
+
+def _arrow_column(column: Any) -> Any:
+    """Numbers without a copy where they lie in one piece; anything else as a pandas Series."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        return column.to_numpy()  # nulls become NaN
+    if pa.types.is_dictionary(column.type):
+        return pd.Series(_decoded(column))
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    return column.to_pandas()
+
+
+def _decoded(column: Any) -> Any:
+    """A dictionary column as an array of objects (Arrow cannot cast all of them)."""
+    parts = [np.empty(0, dtype=object)]
+    for chunk in column.chunks:
+        names = np.empty(len(chunk.dictionary) + 1, dtype=object)  # the last one is None
+        names[:-1] = chunk.dictionary.to_pylist()
+        parts.append(names[np.asarray(chunk.indices.fill_null(len(chunk.dictionary)))])
+    return np.concatenate(parts)

@@ -1,0 +1,1 @@
+"""From a fit to decisions: models, plans, policy tables, intervals, warm starts, files."""

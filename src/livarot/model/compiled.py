@@ -1,0 +1,62 @@
+"""What compiled planners, judges and simulators read of a problem, as one argument."""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from livarot.core.inner import inner
+from livarot.core.linalg import Blocks
+from livarot.core.views import Bundle, view
+from livarot.model.problem import Problem
+
+
+class Model(NamedTuple):
+    """What a plan reads of a problem."""
+
+    graph: Any  # the rows
+    stage_table: Any  # (H,)
+    stage_parameter: Any  # (H,)
+    node_start: Any  # (H + 1,)
+    node_state: Any
+    start: Any  # (S,)
+    reward: Any  # (H, S, A)
+    most_out: int  # largest numbers of outcomes, columns and coordinates of a block
+    most_cols: int
+    most_size: int
+
+
+def plan_model(problem: Problem) -> Bundle:
+    """Made once and kept with the problem."""
+    found = problem.cache.get("plan model")
+    if not isinstance(found, Bundle):
+        rows = problem.rows
+        fields = Model(
+            rows.graph,
+            problem.stage_table,
+            problem.stage_parameter,
+            *problem.nodes,
+            problem.start,
+            problem.reward,
+            problem.max_reachable,
+            max(int(rows.col_count.max()), 1),
+            max(int(np.diff(rows.block_start).max()), 1),
+        )
+        found = problem.cache["plan model"] = Bundle(fields)
+    return found
+
+
+def blocks_of(problem: Problem) -> Bundle:
+    """The blocks of a problem's Gram matrices; made once and kept with it."""
+    found: Bundle | None = problem.cache.get("blocks")
+    if found is None:
+        found = problem.cache["blocks"] = Bundle(Blocks(problem.rows.block_start, problem.rows.gram_start))
+    return found
+
+
+@inner
+def own(array, r):
+    """What belongs to replica r in an array with one entry for each, or with a single one for all."""
+    return view(array)[r if len(array) > 1 else 0]

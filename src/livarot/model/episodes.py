@@ -1,0 +1,395 @@
+"""What an agent gives (a :class:`Plan`) and what it gets back (:class:`Episodes`), for R replicas at once.
+
+Compiled code indexes with what it is handed and does not look.  So whatever comes from outside passes one of the checks
+below first: policies and plans (:func:`check_policy`, :class:`PlanCheck`), episodes (:func:`check_episodes`,
+:func:`first_foreign` within the kernels that learn from them) and estimates (:func:`check_estimate`).
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.inner import inner
+from livarot.core.jit import Kernel, jit
+from livarot.core.views import flat, view
+from livarot.errors import LivarotError, bad, require_finite
+from livarot.model.problem import Problem, require_problem
+
+SUM_TOLERANCE = 1e-9  # of probabilities, around one
+_NO_ACTIONS, _NO_LAWS = np.zeros((0, 0, 0), dtype=np.int32), np.zeros((0, 0, 0, 0))
+_NO_NUMBERS, _NO_TABLE = np.zeros(0), np.zeros((0, 0, 0))
+_compiling = threading.Lock()
+_FLOAT = np.dtype(np.float64)
+
+
+class Estimate(NamedTuple):
+    """theta with its Gram matrix, per replica and parameter; ``whiten`` is W with W'W = gram^-1.
+
+    W is recomputed from ``gram`` whenever a block changes, so it cannot drift away from it.
+    """
+
+    theta: FloatArray  # (R, K, d)
+    gram: FloatArray  # (R, K, G) packed
+    whiten: FloatArray  # (R, K, G) packed, lower triangular blocks
+
+
+class Plan(NamedTuple):
+    """One policy per replica, fixed before the episode, with what the agent believes about it.
+
+    ``policy`` is int (R, H, S), or float (R, H, S, A) when actions are drawn at random; a leading axis of 1 is one
+    policy for all replicas.  States that the start cannot reach keep action 0.  The rest is for the judge and is
+    None where an agent has no such thing: ``value`` (R, H+1, S) and ``start_value`` (R,) what the plan believes,
+    ``upper`` (R,) a certified upper bound of the start value over the confidence sets, ``inner_gap`` (R,) the
+    largest stationarity gap of the inner maxima relative to the stage's value range, and the confidence sets
+    ``{theta : |theta - center|_gram <= radius}`` per parameter.  ``engine`` says how an optimistic plan was computed
+    (:mod:`livarot.planning.optimistic.plan`).
+    """
+
+    policy: NDArray[np.int32] | FloatArray
+    value: FloatArray | None = None  # (R, H + 1, S)
+    start_value: FloatArray | None = None  # (R,)
+    upper: FloatArray | None = None  # (R,)
+    inner_gap: FloatArray | None = None  # (R,)
+    center: FloatArray | None = None  # (R, K, d)
+    gram: FloatArray | None = None  # (R, K, G) packed
+    radius: FloatArray | None = None  # (R,)
+    engine: str | None = None
+
+
+class Episodes(NamedTuple):
+    """One episode per replica: ``choices`` says which of its reachable next states each transition took."""
+
+    states: Int32Array  # (R, H + 1)
+    actions: Int32Array  # (R, H)
+    choices: Int32Array  # (R, H)
+
+    @classmethod
+    def from_states(cls, problem: Problem, states: NDArray[np.integer], actions: NDArray[np.integer]) -> Episodes:
+        """Episodes observed elsewhere, from their states (R, H+1) and actions (R, H)."""
+        require_problem(problem)
+        horizon = problem.horizon
+        states, actions = np.atleast_2d(_array("states", states)), np.atleast_2d(_array("actions", actions))
+        if states.shape[1] != horizon + 1 or actions.shape != (len(states), horizon):
+            raise bad(
+                "states",
+                f"states {states.shape} and actions {actions.shape} do not fit horizon {horizon}",
+                cure=f"give states (R, {horizon + 1}) and actions (R, {horizon})",
+            )
+        for argument, numbers, size in (("states", states, problem.n_states), ("actions", actions, problem.n_actions)):
+            wrong = np.argwhere((numbers < 0) | (numbers >= size))
+            if len(wrong):
+                first = tuple(int(i) for i in wrong[0])
+                cure = f"they are numbered 0..{size - 1}"
+                raise bad(argument, f"{numbers[first]} is out of range", index=first, count=len(wrong), cure=cure)
+        choices = np.zeros(actions.shape, dtype=np.int32)
+        for r, h in np.ndindex(*actions.shape):
+            found = np.flatnonzero(problem.next_states(h, int(states[r, h]), int(actions[r, h])) == states[r, h + 1])
+            if len(found) == 0:
+                raise bad(
+                    "states",
+                    f"state {states[r, h + 1]} cannot follow (state, action) {(states[r, h], actions[r, h])}",
+                    index=(int(r), int(h) + 1),
+                    cure="check the reachable sets of the problem against the data",
+                )
+            choices[r, h] = found[0]
+        return cls(states.astype(np.int32), actions.astype(np.int32), choices)
+
+
+def check_estimate(problem: Problem, estimate: Estimate) -> None:
+    """Refuse an estimate that was made for another problem: kernels index its arrays without looking.
+
+    Shapes and types only, since a plan asks every time: theta (R, K, d), gram and whiten (R, K, G), float64.
+    """
+    try:
+        theta, gram, whiten = estimate
+        replicas = len(theta)
+        if (
+            theta.shape[1:] == problem.theta_shape
+            and gram.shape == whiten.shape == (replicas, *problem.gram_shape)
+            and theta.dtype == gram.dtype == whiten.dtype == _FLOAT
+        ):
+            return
+    except (TypeError, ValueError, AttributeError) as error:
+        cure = "pass the Estimate in an agent's state"
+        raise bad("estimate", f"is not an Estimate but {type(estimate).__name__}", cure=cure) from error
+    for name, array in zip(Estimate._fields, estimate, strict=True):
+        expected = (replicas, *(problem.theta_shape if name == "theta" else problem.gram_shape))
+        if array.shape != expected or array.dtype != _FLOAT:
+            found = f"{name} has shape {array.shape} and dtype {array.dtype}, this problem needs {expected} of float64"
+            raise bad("estimate", found, cure="pass an estimate that was made for this problem")
+
+
+class Played(Episodes):
+    """Episodes that this package made: int32 arrays of the right shapes.  What is made out of them need not be."""
+
+    @classmethod
+    def _make(cls, iterable: Any) -> Episodes:  # type: ignore[override]
+        return Episodes(*iterable)
+
+
+def typed(episodes: Episodes) -> Episodes:
+    """Episodes as contiguous int32 arrays (R, H + 1), (R, H), (R, H), whoever made them; ranges are not looked at."""
+    if type(episodes) is Played:
+        return episodes
+    if not isinstance(episodes, tuple) or len(episodes) != 3:
+        cure = "use Episodes.from_states(problem, states, actions)"
+        raise bad("episodes", f"{type(episodes).__name__} is not Episodes", cure=cure)
+    if all(type(part) is np.ndarray and part.dtype == np.int32 and part.flags.c_contiguous for part in episodes):
+        found = list(episodes)  # the usual case
+    else:
+        found = [_whole(f"episodes.{name}", part) for name, part in zip(Episodes._fields, episodes, strict=True)]
+    states, actions, choices = found
+    if not (states.ndim == 2 and actions.shape == choices.shape == (len(states), states.shape[1] - 1)):
+        shapes = f"states {states.shape}, actions {actions.shape}, choices {choices.shape}"
+        raise bad("episodes", f"do not fit each other: {shapes}", cure="give (R, H + 1), (R, H) and (R, H)")
+    return Played(states, actions, choices)
+
+
+def _whole(argument: str, given: Any) -> Int32Array:
+    array = _array(argument, given)
+    if array.dtype.kind not in "iu":
+        raise bad(argument, f"has dtype {array.dtype}", cure="give integers")
+    if array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
+        raise bad(argument, "has numbers beyond those of any state or action")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def check_episodes(problem: Problem, episodes: Episodes) -> Episodes:
+    """Episodes of this problem, as arrays that a kernel can read, or an error that says what is wrong with them."""
+    found = typed(episodes)
+    refuse_foreign(problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, found)
+    return found
+
+
+def refuse_foreign(row_start: IntArray, table: NDArray[Any], n_states: int, n_actions: int, episodes: Episodes) -> None:
+    """Our error if a transition is none of the problem's; the arguments are those of :func:`first_foreign`."""
+    horizon = episodes.actions.shape[1]
+    if horizon != len(table):
+        raise bad("episodes", f"have {horizon} stages, the problem has {len(table)}")
+    place, count = first_foreign(row_start, table, n_states, n_actions, *episodes)
+    if count:
+        r, h = divmod(int(place), horizon)
+        triple = tuple(int(x) for x in (episodes.states[r, h], episodes.actions[r, h], episodes.choices[r, h]))
+        told = f"no transition of the problem at (replica, stage): (state, action, choice) is {triple}"
+        cure = "use Episodes.from_states(problem, states, actions), which numbers the choices"
+        raise bad("episodes", told, index=(r, h), count=count, cure=cure)
+
+
+@jit
+def first_foreign(row_start, table, n_states, n_actions, states, actions, choices):
+    """The first transition (r H + h) with a state, action or choice that the problem does not have; how many there are.
+
+    Stage h has the pairs from table[h] S A on.  Episodes of another horizon are foreign altogether.
+    """
+    replicas, horizon = actions.shape
+    if horizon != len(table):
+        return 0, replicas * horizon
+    place, count = -1, 0
+    for r in range(replicas):
+        for h in range(horizon):
+            s, a, c = states[r, h], actions[r, h], choices[r, h]
+            good = 0 <= s < n_states and 0 <= a < n_actions and c >= 0
+            if good:
+                pair = (table[h] * n_states + s) * n_actions + a
+                good = c < row_start[pair + 1] - row_start[pair]
+            if not good:
+                place = r * horizon + h if count == 0 else place
+                count += 1
+    return place, count
+
+
+def check_shape(argument: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a part of a state whose shape is not the one that this problem gives it."""
+    if np.shape(array) != shape:
+        cure = "use a state that was made for this problem"
+        raise bad(argument, f"has shape {np.shape(array)}, this problem needs {shape}", cure=cure)
+
+
+def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> NDArray[Any]:
+    """A policy as int32 (H, S) or float64 (H, S, A), or an error that says what is wrong with it.
+
+    With ``replicas`` = R there is a leading axis of one policy each, or of one for all.
+    """
+    table = _array("policy", policy)
+    shape: tuple[int, ...] = (problem.horizon, problem.n_states)
+    if replicas is not None:
+        shape = (1 if table.ndim and len(table) == 1 else replicas, *shape)
+    where = "(h, s)" if replicas is None else "(replica, h, s)"
+    if table.dtype.kind in "iu" and table.shape == shape:
+        wrong = np.argwhere((table < 0) | (table >= problem.n_actions))
+        if len(wrong):
+            first = tuple(int(i) for i in wrong[0])
+            cure = f"actions are numbered 0..{problem.n_actions - 1}"
+            raise bad("policy", f"no action {table[first]} at {where}", index=first, count=len(wrong), cure=cure)
+        return np.require(table, np.int32, ["C", "W"])
+    if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
+        with np.errstate(invalid="ignore"):
+            sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_TOLERANCE
+        wrong = np.argwhere(~(sums & (table >= 0).all(axis=-1)))
+        if len(wrong):
+            first = tuple(int(i) for i in wrong[0])
+            told = f"is not a distribution over actions at {where}"
+            cure = "give probabilities >= 0 that sum to 1"
+            raise bad("policy", told, index=first, count=len(wrong), cure=cure)
+        return np.require(table, np.float64, ["C", "W"])
+    raise bad(
+        "policy",
+        f"has shape {table.shape} and dtype {table.dtype}",
+        cure=f"give integers {shape} or probabilities {(*shape, problem.n_actions)}",
+    )
+
+
+def _array(argument: str, given: Any) -> NDArray[Any]:
+    if np.ma.is_masked(given):
+        raise bad(argument, "has masked entries", cure="there is no data under a mask: fill them")
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, OverflowError) as error:  # a ragged list, for instance
+        raise bad(argument, f"is not an array ({error})") from error
+
+
+class PlanCheck:
+    """Looks at every plan of an agent before it is played: ``plan = check(plan, episode)``.
+
+    One compiled pass, which knows one combination of types.  What it does not know, or does not like, is looked at
+    again slowly: then it is either converted or refused, with agent, episode, first place and count.  ``value`` is not
+    looked at, for nothing is computed from it; the numbers of ``center`` and ``gram`` are looked at by the judge, who
+    reads them anyway.
+    """
+
+    def __init__(self, problem: Problem, replicas: int, agent: str) -> None:
+        self.problem, self.replicas, self.agent = problem, replicas, agent
+        self._shapes = {
+            "start_value": (replicas,),
+            "upper": (replicas,),
+            "inner_gap": (replicas,),
+            "center": (replicas, *problem.theta_shape),
+            "gram": (replicas, *problem.gram_shape),
+            "radius": (replicas,),
+        }
+        sizes = (replicas, problem.horizon, problem.n_states, problem.n_actions, *problem.theta_shape)
+        self._sizes = np.array([*sizes, problem.gram_shape[1]])
+        self._fits = _only_plans()
+
+    def __call__(self, plan: Plan, episode: int) -> Plan:
+        if isinstance(plan, Plan):
+            policy, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
+            plain = type(policy) is np.ndarray  # a masked array would pass for one
+            mixed = plain and policy.ndim == 4
+            try:
+                if plain and self._fits(
+                    _NO_ACTIONS if mixed else policy,
+                    policy if mixed else _NO_LAWS,
+                    _NO_NUMBERS if start_value is None else start_value,
+                    _NO_NUMBERS if upper is None else upper,
+                    _NO_NUMBERS if inner_gap is None else inner_gap,
+                    _NO_TABLE if center is None else center,
+                    _NO_TABLE if gram is None else gram,
+                    _NO_NUMBERS if radius is None else radius,
+                    self._sizes,
+                ):
+                    return plan
+            except TypeError:  # other types than those of the compiled look
+                pass
+        return self.slowly(plan, episode)
+
+    def slowly(self, plan: Plan, episode: int) -> Plan:
+        """The plan in the types that kernels know, or our error; here every number is looked at."""
+        try:
+            if not isinstance(plan, Plan):
+                told = f"is {type(plan).__name__}, not a Plan"
+                raise bad("it", told, cure="let the agent's plan() return livarot.Plan(policy)")
+            policy = check_policy(self.problem, plan.policy, self.replicas)
+            beliefs: dict[str, Any] = {}
+            for name, shape in self._shapes.items():
+                if getattr(plan, name) is not None:
+                    numbers = require_finite(name, getattr(plan, name))
+                    if numbers.shape != shape:
+                        raise bad(name, f"has shape {numbers.shape}", cure=f"give {shape}")
+                    beliefs[name] = np.require(numbers, np.float64, ["C", "W"])
+            if plan.radius is not None:
+                negative = np.flatnonzero(beliefs["radius"] < 0.0)
+                if len(negative):
+                    raise bad("radius", "is negative", index=int(negative[0]), count=len(negative))
+                if plan.center is None or plan.gram is None:
+                    raise bad("radius", "comes without center and gram", cure="give all three, or none")
+            return plan._replace(policy=policy, **beliefs)
+        except LivarotError as error:
+            raise plan_error(self.agent, f"episode {episode}", error) from error
+
+
+def require_agent(agent: Any) -> None:
+    """Our error for what is not an agent: a class, a name, or anything without ``init``, ``plan`` and ``update``."""
+    if isinstance(agent, type):
+        raise bad("agent", f"{agent.__name__} is a class, not an agent", cure=f"call it: {agent.__name__}()")
+    if isinstance(agent, str):
+        raise bad("agent", f"{agent!r} is a name, not an agent", cure=f"make it: livarot.agents.make({agent!r})")
+    missing = [name for name in ("init", "plan", "update") if not callable(getattr(agent, name, None))]
+    if not isinstance(getattr(agent, "name", None), str):
+        missing.append("name")
+    if missing:
+        told = f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}"
+        raise bad("agent", told, cure="pass an agent such as livarot.agents.Livarot()")
+
+
+def plan_error(agent: str, when: str, error: LivarotError) -> LivarotError:
+    """What is wrong with a plan, and whose it is."""
+    told = f"plan: agent {agent!r}, {when}: {error}"
+    return LivarotError(told, argument="plan", index=error.index, count=error.count, cure=error.cure)
+
+
+@cache
+def _only_plans() -> Kernel:
+    """The compiled look at plans; for arrays of other types it raises a TypeError, and is not compiled anew."""
+    kernel: Any = _fits
+    with _compiling:
+        if hasattr(kernel, "disable_compile") and not kernel.signatures:  # numba may be switched off
+            numbers, tables = numba.float64[::1], numba.float64[:, :, ::1]
+            policies = (numba.int32[:, :, ::1], numba.float64[:, :, :, ::1])
+            kernel.compile((*policies, numbers, numbers, numbers, tables, tables, numbers, numba.int64[::1]))
+            kernel.disable_compile()
+    return _fits
+
+
+@jit
+def _fits(actions, laws, start_value, upper, inner_gap, center, gram, radius, sizes):
+    """Is all of it as a plan should be?  What is not there is empty."""
+    replicas, horizon, n_states, n_actions = sizes[0], sizes[1], sizes[2], sizes[3]
+    one, h, s, a = laws.shape
+    good = fitting_policy(view(actions), view(laws.reshape((one * h * s, a))), n_actions)
+    shape = laws.shape[:3] if actions.size == 0 else actions.shape
+    good &= (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
+    for numbers in (view(start_value), view(upper), view(inner_gap), view(radius)):
+        good &= len(numbers) == replicas or len(numbers) == 0
+        for i in range(len(numbers)):
+            good &= numbers[i] - numbers[i] == 0.0  # a finite number
+    for i in range(len(radius)):
+        good &= radius[i] >= 0.0
+    if len(radius) > 0:
+        good &= center.shape == (replicas, sizes[4], sizes[5]) and gram.shape == (replicas, sizes[4], sizes[6])
+    return good
+
+
+@inner
+def fitting_policy(actions, laws, n_actions):
+    """Do the actions exist, or are the laws probabilities?"""
+    good, every = True, flat(actions)
+    for i in range(len(every)):
+        good &= 0 <= every[i] < n_actions
+    if len(every) == 0:
+        good = laws.shape[1] == n_actions
+        for i in range(len(laws)):
+            total = 0.0
+            for a in range(n_actions if good else 0):
+                total += laws[i, a]
+                good &= laws[i, a] >= 0.0
+            good &= abs(total - 1.0) < SUM_TOLERANCE
+    return good

@@ -1,0 +1,99 @@
+"""A model in one file: what the file holds, and the way there and back.
+
+:data:`LAYOUT` says what each tensor is; how they fit together is checked by :meth:`livarot.model.ragged.Rows.validate`
+and by the checks that a model built from a user's arrays goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from livarot.errors import bad
+from livarot.layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
+from livarot.model.problem import LABELS, MNLMDP, NORM_SLACK, Problem
+from livarot.model.ragged import STORED, Rows
+from livarot.model.validation import check_stage_table, check_start
+from livarot.storage import load_tensors, reading, save_tensors
+
+KIND = "mnlmdp"
+_MOST = 2.0**31 - 1.0  # states are int32
+
+LAYOUT = Layout(
+    {
+        "horizon": Entry(int, 1, _MOST),
+        "n_states": Entry(int, 1, _MOST),
+        "n_actions": Entry(int, 1, _MOST),
+        "dim": Entry(int, 1, _MOST),
+        "param_bound": Entry(float, 0.0),
+        "shared_parameter": Entry(bool),
+        "feature_scale": Entry(float, 1e-300),
+        "reward_scale": Entry(list, optional=True),  # of livarot.envs.TabularMDP
+    },
+    {
+        "row_start": Tensor("int64", ("pairs+1",), low=0),
+        "next_state": Tensor("int32", ("rows",), "n_states"),
+        "offset": Tensor("float64", ("rows",)),
+        "block_start": Tensor("int64", ("blocks+1",), low=0),
+        "block_coords": Tensor("int32", ("dim",), "dim"),
+        "gram_start": Tensor("int64", ("blocks+1",), low=0),
+        "pair_block": Tensor("int32", ("pairs",), "blocks", low=-1),
+        "col_start": Tensor("int64", ("pairs",), low=0),
+        "col_count": Tensor("int32", ("pairs",), low=0),
+        "cols": Tensor("int32", ("columns",), "dim"),
+        "feat_start": Tensor("int64", ("pairs",), low=0),
+        "feat": Tensor("float64", ("entries",)),
+        "stage_table": Tensor("int32", ("horizon",), low=0),
+        "reward": Tensor("float64", ("horizon", "n_states", "n_actions"), low=0.0, high=1.0),
+        "start": Tensor("float64", ("n_states",), low=0.0, high=1.0),
+        "theta": Tensor("float64", ("parameters", "dim")),
+        "labels": TEXT._replace(optional=True),
+    },
+)
+
+
+def save_model(path: str | Path, mdp: MNLMDP, more: Mapping[str, Any]) -> None:
+    """See :meth:`MNLMDP.save`; ``more`` goes into the header."""
+    tensors = mdp.problem._tensors() | {"theta": mdp.theta}
+    labels = mdp.problem.cache.get(LABELS)
+    if labels is not None:
+        tensors["labels"] = to_numbers([None if part is None else plain_label(list(part)) for part in labels])
+    save_tensors(path, tensors, kind=KIND, header=mdp.problem._header() | dict(more))
+
+
+def load_model(path: str | Path) -> tuple[MNLMDP, dict[str, Any]]:
+    """The model in a file, and the file's header."""
+    tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
+    with reading(path):
+        stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
+        rows = Rows(**stored | {k: tensors[k] for k in STORED})
+        rows.validate()
+        if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
+            raise bad("features", "have a norm above 1")
+        check_stage_table(tensors["stage_table"], rows.n_tables, header["horizon"])
+        check_start(tensors["start"], rows.n_states)
+        problem = Problem(
+            horizon=header["horizon"],
+            rows=rows,
+            stage_table=tensors["stage_table"],
+            reward=tensors["reward"],
+            start=tensors["start"],
+            param_bound=float(header["param_bound"]),
+            shared_parameter=header["shared_parameter"],
+            feature_scale=float(header["feature_scale"]),
+        )
+        if "labels" in tensors:
+            problem.cache[LABELS] = _labels(tensors["labels"], rows)
+        return MNLMDP(problem, tensors["theta"]), header
+
+
+def _labels(numbers: NDArray[Any], rows: Rows) -> tuple[Any, ...]:
+    """Names of states, actions and stages (None where they have none)."""
+    states, actions, stages = from_numbers(numbers)
+    labels = read_labels(states), read_labels(actions), None if stages is None else read_labels(stages)
+    if (len(labels[0]), len(labels[1])) != (rows.n_states, rows.n_actions):
+        raise bad("labels", f"name {len(labels[0])} states and {len(labels[1])} actions, the model has others")
+    return labels

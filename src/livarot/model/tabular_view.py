@@ -1,0 +1,79 @@
+"""The unknown laws of a problem as a tabular learner sees them: one distribution over next states per pair.
+
+Stages with the same table and the same parameter have the same *law* P_h; with one parameter per stage every stage has
+a law of its own.  So a tabular agent is the homogeneous algorithm on one problem and the stage-dependent one on
+another, with no option to get wrong.
+
+Pairs are numbered law after law: ``first_pair[h] + s * A + a`` at stage h; the possible next states of a pair are its
+rows ``row_start[pair]:row_start[pair + 1]``, as in :mod:`livarot.model.ragged`.
+
+**Known or unknown reachable sets.**  Every learner here knows ``Problem.next_states``; with ``known=True`` the rows are
+those.  An empirical law then lives on the reachable states only and a pair with one outcome needs no visit at all.
+With ``known=False`` any state may follow any other, as the published tabular algorithms assume.
+The difference is large: on RiverSwim swimming left is certain, so with known sets only swimming right is unknown, and
+optimism is right from the first episode on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from livarot.core.arrays import Int32Array, IntArray
+from livarot.model.probabilities import kernel_layout
+from livarot.model.problem import Problem
+
+
+class Laws(NamedTuple):
+    """Where everything lies; see the module's docstring."""
+
+    row_start: IntArray  # (pairs of all laws + 1,)
+    next_state: Int32Array  # (rows,)
+    first_pair: IntArray  # (H,)
+    node_start: IntArray  # (H + 1,) the states to plan for, stage by stage ...
+    node_state: Int32Array  # ... all of them, or those that the start can reach if reachable sets are known
+    n_actions: int
+    known: bool
+
+    @property
+    def law(self) -> IntArray:
+        """The number of each stage's law, (H,)."""
+        return self.first_pair // (self.n_states * self.n_actions)
+
+    @property
+    def n_states(self) -> int:
+        """S: each law has S A pairs, and each is that of some stage."""
+        return (len(self.row_start) - 1) // len(set(self.first_pair.tolist())) // self.n_actions
+
+
+def laws_of(problem: Problem, known: bool = True) -> Laws:
+    """Made once and kept with the problem.
+
+    >>> import livarot
+    >>> shared = livarot.envs.river_swim(4, 6, shared_parameter=True).problem
+    >>> [len(laws_of(shared, known).next_state) for known in (True, False)]  # 4 left, 2 + 3 + 3 + 2 right; 8 * 4
+    [14, 32]
+    """
+    key = "laws" if known else "laws of any next state"
+    found = problem.cache.get(key)
+    if isinstance(found, Laws):
+        return found
+    layout, per_law = kernel_layout(problem), problem.n_states * problem.n_actions
+    law = {(int(table), int(parameter)): number for number, (table, parameter, _) in enumerate(layout.jobs)}
+    stages = zip(problem.stage_table.tolist(), problem.stage_parameter.tolist(), strict=True)
+    first_pair = np.array([law[stage] * per_law for stage in stages], dtype=np.int64)
+    if known:
+        tables = layout.jobs[:, 0]
+        outcomes = problem.rows.outcomes.reshape(-1, per_law)[tables].reshape(-1)
+        starts = problem.rows.row_start
+        targets = [problem.rows.next_state[starts[t * per_law] : starts[(t + 1) * per_law]] for t in tables]
+        next_state, nodes = np.concatenate(targets), problem.nodes
+    else:
+        outcomes = np.full(len(layout.jobs) * per_law, problem.n_states)
+        next_state = np.tile(np.arange(problem.n_states, dtype=np.int32), len(outcomes))
+        every = np.tile(np.arange(problem.n_states, dtype=np.int32), problem.horizon)
+        nodes = np.arange(problem.horizon + 1, dtype=np.int64) * problem.n_states, every
+    row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
+    made = problem.cache[key] = Laws(row_start, next_state, first_pair, *nodes, problem.n_actions, known)
+    return made

@@ -1,0 +1,199 @@
+"""What a model may be built from: checks of user input, each with an error that says where and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.errors import bad, require_finite
+from livarot.model.ragged import Rows
+
+FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
+RewardLike = ArrayLike | Callable[[int, int, int], float]
+
+
+def collect_stage(
+    h: int,
+    n_states: int,
+    n_actions: int,
+    features: FeatureFunction,
+    offset: Callable[[int, int, int], ArrayLike] | None,
+) -> dict[str, NDArray[Any]]:
+    """Call the user's functions for every (s, a) of a stage and check what comes back."""
+    counts, nexts, phis, shifts = [], [], [], []
+    empty: list[tuple[int, int, int]] = []
+    infinite: list[tuple[int, int, int]] = []
+    n_infinite = 0
+    dim: int | None = None
+    for s in range(n_states):
+        for a in range(n_actions):
+            answer = features(h, s, a)
+            if not (isinstance(answer, Sequence) and len(answer) == 2):
+                raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
+            states = whole_numbers("next_states", answer[0], (h, s, a))
+            phi = _numbers("features", answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1], (h, s, a))
+            if len(states) == 0:
+                empty.append((h, s, a))
+                continue
+            if phi.ndim == 1 and len(states) == 1:
+                phi = phi[None, :]
+            dim = phi.shape[-1] if dim is None else dim
+            if phi.shape != (len(states), dim):
+                raise bad(
+                    "features",
+                    f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)",
+                    index=(h, s, a),
+                    count=1,
+                    cure="one row of d numbers per next state, the same d everywhere",
+                )
+            if not np.isfinite(phi).all():
+                infinite.append((h, s, a))
+                n_infinite += int((~np.isfinite(phi)).sum())
+            shift = np.zeros(len(states)) if offset is None else _numbers("offset", offset(h, s, a), (h, s, a))
+            if shift.shape != (len(states),):
+                raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
+            counts.append(len(states))
+            nexts.append(states.astype(np.int64))
+            phis.append(phi)
+            shifts.append(shift)
+    if empty:
+        raise bad(
+            "next_states",
+            "empty reachable set at (h, s, a)",
+            index=empty[0],
+            count=len(empty),
+            cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
+        )
+    if infinite:
+        raise bad(
+            "features",
+            "not finite at (h, s, a)",
+            index=infinite[0],
+            count=n_infinite,
+            cure="replace NaN and infinite entries",
+        )
+    return {
+        "outcomes": np.asarray(counts, dtype=np.int64),
+        "next_state": np.concatenate(nexts),
+        "phi": np.concatenate(phis),
+        "offset": np.concatenate(shifts),
+        "dim": np.asarray(dim),
+    }
+
+
+def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = None) -> IntArray:
+    """Integers (any shape, flattened); 1.0 will do, 0.7 and NaN will not."""
+    try:
+        numbers = np.asarray(values).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise bad(argument, f"are not numbers ({error})", index=index) from error
+    if numbers.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if numbers.dtype.kind not in "iufb":
+        raise bad(argument, f"are not integers but of dtype {numbers.dtype}", index=index)
+    wrong = np.flatnonzero((np.abs(numbers.astype(np.float64)) >= 2.0**63) | (np.rint(numbers) != numbers))
+    if len(wrong):
+        where = index if index is not None else int(wrong[0])
+        raise bad(argument, f"{numbers[wrong[0]]} is not an integer below 2^63", index=where, count=len(wrong))
+    return numbers.astype(np.int64)
+
+
+def feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
+    if hasattr(features, "tocoo"):
+        sparse = features.tocsr().copy()
+        sparse.sum_duplicates()  # scipy's meaning of repeated entries
+        sparse = sparse.tocoo()
+        if sparse.shape[0] != n_rows:
+            raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
+        values = require_finite("features", np.asarray(sparse.data, dtype=np.float64))
+        return (sparse.coords[0], sparse.coords[1], values), int(sparse.shape[1])
+    dense = require_finite("features", features)
+    if dense.ndim != 2 or len(dense) != n_rows or dense.shape[1] < 1:
+        raise bad("features", f"has shape {dense.shape}, expected ({n_rows}, d) with d >= 1")
+    return dense, int(dense.shape[1])
+
+
+def check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: int) -> Int32Array:
+    if stage_table is None:
+        if n_tables not in (1, horizon):
+            raise bad("stage_table", f"{n_tables} tables for {horizon} stages", cure="say which table a stage uses")
+        return np.arange(horizon, dtype=np.int32) if n_tables == horizon else np.zeros(horizon, dtype=np.int32)
+    table = whole_numbers("stage_table", stage_table)
+    if table.shape != (horizon,) or (table < 0).any() or (table >= n_tables).any():
+        raise bad("stage_table", f"must be ({horizon},) with entries in 0..{n_tables - 1}")
+    return table.astype(np.int32)
+
+
+def check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray, float, bool]:
+    vector = require_finite("theta", theta)
+    if vector.ndim not in (1, 2) or vector.size == 0:
+        raise bad("theta", f"has shape {vector.shape}, expected (d,) or (H, d)")
+    shared = vector.ndim == 1
+    vector = np.atleast_2d(vector)
+    with np.errstate(over="ignore"):  # an infinite bound is refused where it is used
+        bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
+    return vector, bound, shared
+
+
+def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:
+    shape: tuple[int, ...] = (horizon, n_states, n_actions)
+    if callable(reward):
+        array = require_finite("reward", [reward(*index) for index in np.ndindex(*shape)]).reshape(shape)
+    else:
+        array = require_finite("reward", reward)
+        if array.shape == shape[1:]:
+            array = np.broadcast_to(array, shape)
+    if array.shape != shape:
+        raise bad("reward", f"has shape {array.shape}, expected {shape} or {shape[1:]}")
+    require_finite("reward", array)
+    outside = np.argwhere((array < 0) | (array > 1))
+    if len(outside):
+        index = tuple(int(i) for i in outside[0])
+        raise bad(
+            "reward",
+            f"reward {array[index]:.6g} is outside [0, 1] at (h, s, a)",
+            index=index,
+            count=len(outside),
+            cure="rescale the rewards to [0, 1]",
+        )
+    return np.require(array, requirements=["C", "W"])  # kernels are compiled anew for what cannot be written
+
+
+def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatArray:
+    """What a function of (h, s, a) gave, as float64; a masked entry is NaN, for there is no data under a mask."""
+    try:
+        if isinstance(answer, np.ma.MaskedArray):
+            answer = np.ma.filled(answer.astype(np.float64), np.nan)
+        return np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad(argument, f"are no numbers at (h, s, a) ({error})", index=index) from error
+
+
+def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
+    cure = f"give a state 0..{n_states - 1} or a distribution"
+    try:
+        array = np.asarray(start)
+    except ValueError as error:  # a ragged list
+        raise bad("start", f"is no state ({error})", cure=cure) from error
+    if array.dtype.kind not in "iuf" or np.ma.is_masked(start):
+        raise bad("start", f"{start!r} is no state", cure=cure)
+    if array.ndim == 0:
+        if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
+            raise bad("start", f"{start!r} is no state", cure=cure)
+        return np.asarray(np.eye(1, n_states, int(array))[0])
+    weights = array.astype(np.float64)
+    if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
+    if abs(weights.sum() - 1.0) > 1e-9:
+        raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
+    return np.asarray(weights / weights.sum())
+
+
+def row_index(rows: Rows, row: int) -> tuple[int, int, int, int]:
+    pair = int(np.searchsorted(rows.row_start, row, side="right")) - 1
+    table, rest = divmod(pair, rows.n_states * rows.n_actions)
+    return table, rest // rows.n_actions, rest % rows.n_actions, int(row - rows.row_start[pair])

@@ -1,0 +1,218 @@
+"""Exact planning in a known MNL MDP: optimal values and policy evaluation by backward induction.
+
+    Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
+
+The optimal policy follows Eq. (well state def pi star): among the actions within 1e-9 (1 + |Q|) of the best one, the
+action with the largest variance of V*_{h+1}; the first one if that ties too.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import maximum
+from livarot.core.views import Bundle, opened, part
+from livarot.errors import bad, require_finite
+from livarot.model.episodes import check_policy, check_shape
+from livarot.model.probabilities import Kernel, transition_kernel
+from livarot.model.problem import MNLMDP, Problem, require_model
+
+TIE = 1e-9
+
+
+class Solution(NamedTuple):
+    """Optimal values of every state and stage, reachable or not."""
+
+    value: FloatArray  # (H + 1, S)
+    q: FloatArray  # (H, S, A)
+    policy: Int32Array  # (H, S)
+    variance: FloatArray  # (H, S) of V*_{h+1} under the policy's action
+
+
+class Stages(NamedTuple):
+    """What every backward induction with known probabilities reads."""
+
+    row_start: IntArray
+    next_state: Int32Array
+    stage_table: Int32Array
+    reward: FloatArray  # (H, S, A)
+    prob: FloatArray
+    base: IntArray  # (H,)
+
+
+def solve(mdp: MNLMDP) -> Solution:
+    """The optimal values and the paper's optimal policy.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.hard_chain(10, n_episodes=1000, param_bound="tight")
+    >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
+    3.5332
+    """
+    return solve_kernel(require_model(mdp), transition_kernel(mdp))
+
+
+def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
+    """:func:`solve` for probabilities that are already there."""
+    shape = problem.reward.shape
+    found = Solution(
+        np.zeros((shape[0] + 1, shape[1])), np.empty(shape), np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
+    )
+    _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(shape[2]))))
+    return found
+
+
+def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
+    """:func:`evaluate` for probabilities that are already there and a policy that was checked."""
+    value = np.zeros((problem.horizon + 1, problem.n_states))
+    task = Bundle(_Evaluating(stages_of(problem, kernel), np.ascontiguousarray(policy), value))
+    if policy.ndim == 2:
+        _evaluate(task)
+    else:
+        _evaluate_mixed(task)
+    return value
+
+
+def stages_of(problem: Problem, kernel: Kernel) -> Stages:
+    rows = problem.rows
+    return Stages(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
+
+
+def checked_solution(problem: Problem, solution: Any) -> Solution:
+    """A solution that was given, refused unless its arrays are those of this problem."""
+    shape = problem.reward.shape
+    expected = {"value": (shape[0] + 1, shape[1]), "q": shape, "policy": shape[:2], "variance": shape[:2]}
+    if not isinstance(solution, Solution):
+        raise bad("solution", f"{type(solution).__name__} is not a Solution", cure="give livarot.solve(mdp)")
+    for name, size in expected.items():
+        check_shape(f"solution.{name}", getattr(solution, name), size)
+    numbers = {name: require_finite(f"solution.{name}", getattr(solution, name)) for name in ("value", "q", "variance")}
+    return solution._replace(policy=check_policy(problem, solution.policy), **numbers)
+
+
+def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
+    """V^pi_h(s), (H + 1, S), of a policy: actions int (H, S) or probabilities float (H, S, A)."""
+    problem = require_model(mdp)
+    return evaluate_kernel(problem, transition_kernel(mdp), check_policy(problem, policy))
+
+
+class _Solving(NamedTuple):
+    """The arrays of :func:`solve_kernel`."""
+
+    stages: Any
+    value: Any
+    q: Any
+    policy: Any
+    variance: Any
+    spread: Any  # (A,)
+
+
+class _Evaluating(NamedTuple):
+    """The arrays of :func:`evaluate_kernel`."""
+
+    stages: Any
+    policy: Any
+    value: Any
+
+
+@jit
+def _solve(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.q.shape
+    n_pairs = n_states * n_actions
+    for h in range(horizon - 1, -1, -1):
+        starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+        weights, follow = part(t.stages.prob, t.stages.base[h] + starts[0], starts[n_pairs] - starts[0]), t.value[h + 1]
+        nexts = part(t.stages.next_state, starts[0], starts[n_pairs] - starts[0])
+        for s in range(n_states):
+            q = t.q[h, s]
+            for a in range(n_actions):
+                total = t.stages.reward[h, s, a]
+                if h + 1 < horizon:  # nothing follows the last stage
+                    pair = s * n_actions + a
+                    mean, spread = moments(
+                        weights, nexts, follow, starts[pair] - starts[0], starts[pair + 1] - starts[0]
+                    )
+                    t.spread[a] = spread
+                    total += mean
+                q[a] = total
+            t.value[h, s], t.policy[h, s], t.variance[h, s] = greedy_widest(q, t.spread)
+
+
+@inner
+def moments(weights, nexts, follow, row, end):
+    """Mean and variance of the next value: in one pass around the value of the first outcome, so that nothing cancels.
+
+    Two sums side by side hide the latency of additions.
+    """
+    pivot = follow[nexts[row]]
+    first, second, other_first, other_second = 0.0, 0.0, 0.0, 0.0
+    while row + 2 <= end:
+        off, other = follow[nexts[row]] - pivot, follow[nexts[row + 1]] - pivot
+        weighted, other_weighted = weights[row] * off, weights[row + 1] * other
+        first += weighted
+        second += weighted * off
+        other_first += other_weighted
+        other_second += other_weighted * other
+        row += 2
+    if row < end:
+        off = follow[nexts[row]] - pivot
+        first += weights[row] * off
+        second += weights[row] * off * off
+    first += other_first
+    return pivot + first, maximum(second + other_second - first * first, 0.0)
+
+
+@inner
+def greedy_widest(q, spread):
+    """max_a Q, the first of the actions within the tie tolerance of it that have the largest spread, and its spread."""
+    best, action = q[0], 0
+    for a in range(1, len(q)):
+        action, best = a if q[a] > best else action, maximum(best, q[a])
+    tie, near = best - TIE * (1.0 + abs(best)), 0
+    for a in range(len(q)):
+        near += q[a] >= tie
+    if near > 1:
+        action = -1
+        for a in range(len(q)):
+            if q[a] >= tie and (action < 0 or spread[a] > spread[action] + TIE * (1.0 + spread[action])):
+                action = a
+    return best, np.int32(action), spread[action]
+
+
+@jit
+def _evaluate(task):
+    t = opened(task)
+    for h in range(len(t.policy) - 1, -1, -1):
+        for s in range(t.policy.shape[1]):
+            t.value[h, s] = _expected(t, h, s, t.policy[h, s])
+
+
+@jit
+def _evaluate_mixed(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.policy.shape
+    for h in range(horizon - 1, -1, -1):
+        for s in range(n_states):
+            mixed = 0.0
+            for a in range(n_actions):
+                if t.policy[h, s, a] > 0.0:
+                    mixed += t.policy[h, s, a] * _expected(t, h, s, a)
+            t.value[h, s] = mixed
+
+
+@inner
+def _expected(t, h, s, a):
+    """r + E[V] of one pair."""
+    _, n_states, n_actions = t.stages.reward.shape
+    pair = (t.stages.stage_table[h] * n_states + s) * n_actions + a
+    total = t.stages.reward[h, s, a]
+    for row in range(t.stages.row_start[pair], t.stages.row_start[pair + 1]):
+        total += t.stages.prob[t.stages.base[h] + row] * t.value[h + 1, t.stages.next_state[row]]
+    return total

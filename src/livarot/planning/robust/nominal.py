@@ -1,0 +1,155 @@
+"""Nominal models: transition probabilities that are given, with the checks they need.
+
+An :class:`livarot.model.problem.MNLMDP` is a nominal model by itself; a table of probabilities becomes one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
+from livarot.core.sizes import require_memory
+from livarot.errors import bad
+from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
+from livarot.model.problem import MNLMDP, Problem
+
+SUM_SLACK = 1e-9  # how far a nominal row may be from summing to 1
+
+
+class Nominal(NamedTuple):
+    """A model given by its probabilities: a problem (reachable sets, rewards, start) and a kernel for it."""
+
+    problem: Problem
+    kernel: Kernel
+
+
+@checked
+def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: int | ArrayLike = 0) -> Nominal:
+    """A nominal model from transition probabilities: p0 as it is, and logits log p0 without a parameter.
+
+    ``transitions`` is dense (S, A, S) or (H, S, A, S); or a scipy sparse matrix (S A, S) with row s A + a; or a list of
+    H such matrices.  Rows are distributions; entries that are 0 are no next states, and no adversary revives them.
+
+    >>> model = nominal_model([[[0.9, 0.1]], [[0.2, 0.8]]], [[0.0], [1.0]], horizon=3)
+    >>> from livarot.planning.robust.plan import solve_robust
+    >>> solve_robust(model, penalty=1.0).value[0].round(4)
+    array([0.1493, 2.1001])
+    """
+    require_memory("horizon", "the stages of the model", 8 * horizon)
+    tables = _tables(transitions, horizon)
+    n_pairs, n_states = tables[0].shape
+    n_actions = n_pairs // n_states
+    for h, table in enumerate(tables):
+        _check_rows(table.data, table.indptr, h, n_states, n_actions, "transitions")
+    kept = []
+    for table in tables:
+        table = table.copy()
+        table.eliminate_zeros()
+        kept.append(table)
+    prob = np.concatenate([table.data for table in kept])
+    outcomes = np.concatenate([np.diff(table.indptr) for table in kept])
+    problem = Problem.from_arrays(
+        horizon,
+        n_states,
+        n_actions,
+        outcomes=outcomes,
+        next_state=np.concatenate([table.indices for table in kept]),
+        features=np.zeros((len(prob), 1)),
+        offset=np.log(prob),
+        reward=reward,
+        start=start,
+        param_bound=0.0,
+        shared_parameter=True,
+    )
+    return Nominal(problem, Kernel(prob, kernel_layout(problem).base))
+
+
+def as_nominal(nominal: Any) -> Nominal:
+    """A model's own kernel, or a (problem, kernel) that is checked."""
+    if isinstance(nominal, MNLMDP):
+        return Nominal(nominal.problem, transition_kernel(nominal))
+    if not (isinstance(nominal, tuple) and len(nominal) == 2 and isinstance(nominal[0], Problem)):
+        raise bad(
+            "nominal",
+            f"is a {type(nominal).__name__}",
+            cure="give an MNLMDP, a (Problem, Kernel), or nominal_model(transitions, reward, horizon)",
+        )
+    problem = nominal[0]
+    kernel = Kernel(*nominal[1])
+    prob = np.ascontiguousarray(kernel.prob, dtype=np.float64)
+    base = np.ascontiguousarray(kernel.base, dtype=np.int64)
+    rows, n_pairs = problem.rows, problem.n_states * problem.n_actions
+    if base.shape != (problem.horizon,) or prob.ndim != 1:
+        raise bad("nominal", f"its kernel has base {base.shape} for {problem.horizon} stages")
+    seen = set()
+    for h in range(problem.horizon):
+        table = int(problem.stage_table[h])
+        if (table, int(base[h])) in seen:
+            continue
+        seen.add((table, int(base[h])))
+        starts = rows.row_start[table * n_pairs : (table + 1) * n_pairs + 1]
+        first, last = int(base[h] + starts[0]), int(base[h] + starts[-1])
+        if first < 0 or last > len(prob):
+            raise bad("nominal", "its kernel has no probabilities for stage", index=h, cure="use transition_kernel")
+        _check_rows(prob[first:last], starts - starts[0], h, problem.n_states, problem.n_actions, "nominal")
+    return Nominal(problem, Kernel(prob, base))
+
+
+def _check_rows(data: FloatArray, starts: Any, h: int, n_states: int, n_actions: int, argument: str) -> None:
+    """Refuse probabilities of a stage that are no distributions."""
+    where = "at (h, s, a)"
+    wrong = np.flatnonzero(~np.isfinite(data))
+    problem, cure = f"NaN or infinite probability {where}", "give finite probabilities"
+    if len(wrong) == 0:
+        wrong = np.flatnonzero(data < 0.0)
+        problem, cure = f"negative probability {where}", "probabilities are >= 0"
+    if len(wrong):
+        pair = int(np.searchsorted(starts, wrong[0], side="right")) - 1
+        raise bad(argument, problem, index=(h, pair // n_actions, pair % n_actions), count=len(wrong), cure=cure)
+    filled = np.diff(starts) > 0
+    sums = np.zeros(n_states * n_actions)
+    if len(data):
+        sums[filled] = np.add.reduceat(data, np.asarray(starts)[:-1][filled])
+    off = np.flatnonzero(np.abs(sums - 1.0) > SUM_SLACK)
+    if len(off):
+        pair = int(off[0])
+        raise bad(
+            argument,
+            f"probabilities sum to {sums[pair]:.9g}, not 1, {where}",
+            index=(h, pair // n_actions, pair % n_actions),
+            count=len(off),
+            cure="divide each row by its sum",
+        )
+
+
+def _tables(transitions: Any, horizon: int) -> list[Any]:
+    """One CSR matrix (S A, S) for all stages, or one per stage."""
+    from scipy.sparse import csr_array
+
+    if hasattr(transitions, "tocsr"):
+        parts = [transitions]
+    elif isinstance(transitions, Sequence) and transitions and hasattr(transitions[0], "tocsr"):
+        parts = list(transitions)
+    else:
+        try:
+            dense = np.asarray(transitions, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise bad("transitions", f"are not numbers ({error})") from error
+        if dense.ndim not in (3, 4) or dense.shape[-3] != dense.shape[-1] or dense.size == 0:
+            raise bad(
+                "transitions", f"has shape {dense.shape}", cure="give (S, A, S) or (H, S, A, S), or sparse matrices"
+            )
+        parts = list(dense.reshape(-1, dense.shape[-3] * dense.shape[-2], dense.shape[-1]))
+    if len(parts) not in (1, horizon):
+        raise bad("transitions", f"has {len(parts)} stages, the horizon is {horizon}")
+    tables = [csr_array(part, dtype=np.float64) for part in parts]
+    for h, table in enumerate(tables):
+        table.sum_duplicates()
+        if table.shape != tables[0].shape or table.shape[1] == 0 or table.shape[0] % table.shape[1]:
+            raise bad("transitions", f"has shape {table.shape} at stage", index=h, cure="give matrices (S A, S)")
+    return tables

@@ -1,0 +1,361 @@
+"""Robust planning: backward induction against an adversary who moves each transition within a KL distance.
+
+The nominal kernel p0_h(.|s, a) is trusted only roughly.  An adversary picks, for every (h, s, a) anew (*rectangular*
+uncertainty), a distribution p on the same next states (one such choice: :mod:`livarot.planning.robust.kl`):
+
+    radius eps    Q_h(s, a) = r_h(s, a) + min { E_p V_{h+1} : KL(p | p0) <= eps_h(s, a) }
+    penalty eta   Q_h(s, a) = r_h(s, a) + min_p { E_p V_{h+1} + KL(p | p0) / eta_h(s, a) }       V_h = max_a Q_h
+
+eta -> 0 and eps = 0 are the nominal model, eta -> infinity and eps >= log(1/p0(argmin V)) the worst next state.  The
+worst-case kernel is p0 exp(-eta V_{h+1}), normalised, with the *dual* eta_h(s, a).
+
+With ``count_penalty=False`` the divergence is left out of the value, Q = r + E_p V with the same p: the paper's
+recursion, whose V is the optimal value of the MDP with the worst-case kernel (reading E39).  It is the robust value of
+the ball whose radius at (h, s, a) is KL(p | p0); unlike the other two it is not a monotone operator on V, so it need
+not decrease in eta (docs/robust.md).
+
+The policy breaks ties as :func:`livarot.solve` does, with variances under the worst-case kernel.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from livarot.core.arrays import FloatArray, Int32Array
+from livarot.core.inner import inner
+from livarot.core.jit import jit
+from livarot.core.lanes import W, lanes, maximum, number_in
+from livarot.core.views import Bundle, flat, opened, part, view
+from livarot.errors import bad, require_finite
+from livarot.model.episodes import check_policy
+from livarot.model.probabilities import Kernel
+from livarot.model.problem import MNLMDP, Problem
+from livarot.planning.exact import Stages, greedy_widest, solve_kernel, stages_of
+from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
+from livarot.planning.robust.nominal import Nominal, as_nominal
+
+CHUNK = 64  # pairs whose exponentials are taken together
+
+
+@dataclass(frozen=True, eq=False)
+class RobustSolution:
+    """Optimal robust values of every state and stage, with the adversary's answer."""
+
+    value: FloatArray  # (H + 1, S)
+    q: FloatArray  # (H, S, A)
+    policy: Int32Array  # (H, S)
+    variance: FloatArray  # (H, S) of V_{h+1} under the worst-case kernel and the policy's action
+    dual: FloatArray  # (H, S, A) eta of the tilt; infinite where all mass is on the minimisers, 0 where p = p0
+    gap: float  # largest duality gap of a single (h, s, a), in units of value; 0 for a penalty (closed form)
+    nominal: Nominal = field(repr=False)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The worst-case kernel, one per stage, in the layout of :mod:`livarot.model.probabilities`.
+
+        Computed from ``value`` and ``dual`` when first asked for: it holds H times as many numbers as a table has rows.
+        """
+        problem = self.nominal.problem
+        rows, n_pairs = problem.rows, problem.n_states * problem.n_actions
+        first = rows.row_start[problem.stage_table.astype(np.int64) * n_pairs]
+        sizes = rows.row_start[(problem.stage_table.astype(np.int64) + 1) * n_pairs] - first
+        begins = np.concatenate(([0], np.cumsum(sizes)))
+        base = (begins[:-1] - first).astype(np.int64)
+        prob = np.empty(int(begins[-1]))
+        memory = np.empty((-(-CHUNK * problem.max_reachable // W), W))
+        arrays = self.value, self.q - problem.reward, self.dual, base, prob, memory
+        _fill_worst(Bundle(_Worst(stages_of(problem, self.nominal.kernel), *arrays)))
+        return Kernel(prob, base)
+
+
+def solve_robust(
+    nominal: MNLMDP | tuple[Problem, Kernel],
+    *,
+    radius: ArrayLike | None = None,
+    penalty: ArrayLike | None = None,
+    count_penalty: bool = True,
+) -> RobustSolution:
+    """Robust values and policy, worst-case kernel and dual variables.
+
+    ``nominal`` is a model, whose own kernel is the nominal one, or a pair (problem, kernel), see
+    :func:`livarot.planning.robust.nominal.nominal_model`.
+    Exactly one of ``radius`` (of the KL ball) and ``penalty`` (eta) is given: a number >= 0, or an array (S, A) or
+    (H, S, A).  0 everywhere is :func:`livarot.solve`, bit for bit.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.river_swim(6, 20)
+    >>> for radius in (0.0, 0.01, 0.1, 10.0):
+    ...     print(round(float(solve_robust(mdp, radius=radius).value[0, 0]), 4))
+    3.3973
+    1.9712
+    0.281
+    0.1
+    """
+    model = as_nominal(nominal)
+    problem, kernel = model
+    levels, ball = _levels(problem, radius, penalty)
+    shape = (problem.horizon, problem.n_states, problem.n_actions)
+    if not levels.any():
+        plain = solve_kernel(problem, kernel)
+        return RobustSolution(*plain, dual=np.zeros(shape), gap=0.0, nominal=model)
+    value = np.zeros((shape[0] + 1, shape[1]))
+    q, dual = np.empty(shape), np.empty(shape)
+    policy, variance = np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
+    n_pairs = shape[1] * shape[2]
+    how = levels, int(ball or not count_penalty), np.arange(n_pairs)
+    memory = np.empty(n_pairs), np.empty((2 * problem.max_reachable + 1, W))
+    task = _Backward(stages_of(problem, kernel), *how, value, q, dual, *memory)
+    gap = (_solve_ball if ball else _solve_penalty)(Bundle(task), policy, variance)
+    return RobustSolution(value, q, policy, variance, dual, float(gap), model)
+
+
+def evaluate_robust(
+    nominal: MNLMDP | tuple[Problem, Kernel],
+    policy: NDArray[Any],
+    *,
+    radius: ArrayLike | None = None,
+    penalty: ArrayLike | None = None,
+    count_penalty: bool = True,
+) -> FloatArray:
+    """The worst-case value (H + 1, S) of a policy: actions int (H, S) or probabilities float (H, S, A).
+
+    The adversary knows the policy and answers each (h, s, a) apart, after the action is drawn.
+    """
+    problem, kernel = as_nominal(nominal)
+    levels, ball = _levels(problem, radius, penalty)
+    table = check_policy(problem, policy)
+    mixed = table if table.ndim == 3 else np.zeros((0, 0, 0))
+    which = np.arange(problem.n_states * (problem.n_actions if table.ndim == 3 else 1))
+    value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, 1, len(which)))
+    memory = np.empty_like(future), np.empty(len(which)), np.empty((2 * problem.max_reachable + 1, W))
+    how = levels, int(ball or not count_penalty), which
+    task = _Backward(stages_of(problem, kernel), *how, value, future, *memory)
+    sure = table if table.ndim == 2 else np.zeros((0, 0), dtype=np.int32)
+    (_evaluate_ball if ball else _evaluate_penalty)(Bundle(task), sure, mixed)
+    return value
+
+
+def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[FloatArray, bool]:
+    """The radius or penalty of every pair, (1, S A) or (H, S A), and whether it is a radius."""
+    given, ball = one_of(radius, penalty)
+    name = "radius" if ball else "penalty"
+    level = require_finite(name, given)
+    shape = (problem.horizon, problem.n_states, problem.n_actions)
+    if level.shape not in ((), shape[1:], shape):
+        raise bad(name, f"has shape {level.shape}", cure=f"give a number, or an array {shape[1:]} or {shape}")
+    wrong = np.argwhere(level < 0.0)
+    if len(wrong):
+        index = tuple(int(i) for i in wrong[0])
+        raise bad(
+            name,
+            f"{level[index]:.6g} is negative",
+            index=index if index else None,
+            count=len(wrong),
+            cure=f"give {'radii' if ball else 'penalties'} >= 0; 0 is the nominal model",
+        )
+    if level.shape != shape:
+        level = np.broadcast_to(level, (1, *shape[1:]))
+    return np.ascontiguousarray(level.reshape(len(level), -1)), ball
+
+
+class _Backward(NamedTuple):
+    """The arrays of a robust backward induction."""
+
+    stages: Stages
+    levels: Any  # (1 or H, S A)
+    plain: int  # is the value E_p V?
+    which: Any  # pairs to back up at every stage
+    value: Any  # (H + 1, S)
+    future: Any  # (H or 1, .., ..) what the adversary leaves of the next value, for each of them; then Q
+    dual: Any
+    spread: Any
+    memory: Any  # (2 U + 1, W)
+
+
+def _backing_up(answer: Any) -> Any:
+    """Backups against one of the two adversaries."""
+
+    @inner
+    def back_up(t, h, at):
+        """Worst cases of V_{h+1}, W pairs at a time, in entry ``at`` of future and dual; the largest duality gap."""
+        future, dual, level = flat(t.future[at]), flat(t.dual[at]), t.levels[h if len(t.levels) > 1 else 0]
+        gap = 0.0
+        for begin in range(0, len(t.which), W):
+            x, p, levels = _gathered(t, h, begin, level)
+            found = answer(look(x, p), levels, t.plain > 0)
+            for k in range(min(W, len(t.which) - begin)):
+                future[begin + k] = number_in(found.value, k)
+                dual[begin + k] = number_in(found.dual, k)
+                t.spread[begin + k] = number_in(found.variance, k)
+                gap = maximum(gap, number_in(found.gap, k))
+        return gap
+
+    return back_up
+
+
+_back_up_ball, _back_up_penalty = _backing_up(ball_answer), _backing_up(penalty_answer)
+
+
+@inner
+def _gathered(t, h, begin, level):
+    """Next values and probabilities of W pairs, outcomes that a pair does not have with probability 0; their levels."""
+    _, n_states, n_actions = t.stages.reward.shape
+    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
+    numbers, follow, longest, last = flat(t.memory), t.value[h + 1], 1, len(t.which) - 1
+    for k in range(W):
+        pair = t.which[begin + k if begin + k < last else last]
+        n = starts[pair + 1] - starts[pair]
+        longest = n if n > longest else longest
+        numbers[k] = level[pair]
+    for k in range(W):
+        pair = t.which[begin + k if begin + k < last else last]
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        for i in range(longest):
+            there = i < n
+            numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
+            numbers[(1 + longest + i) * W + k] = t.stages.prob[t.stages.base[h] + row + i] if there else 0.0
+    space = lanes(t.memory)
+    return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
+
+
+@inner
+def _choose(t, h, policy, variance):
+    """Q = r + what the adversary leaves, V = max_a Q and the policy."""
+    _, n_states, n_actions = t.stages.reward.shape
+    for s in range(n_states):
+        q, reward = t.future[h, s], t.stages.reward[h, s]
+        for a in range(n_actions):
+            q[a] = reward[a] + q[a]
+        t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, part(t.spread, s * n_actions, n_actions))
+
+
+@jit
+def _solve_ball(task, policy, variance):
+    t, gap = opened(task), 0.0
+    for h in range(len(t.future) - 1, -1, -1):
+        gap = maximum(gap, _back_up_ball(t, h, h))
+        _choose(t, h, view(policy), view(variance))
+    return gap
+
+
+@jit
+def _solve_penalty(task, policy, variance):
+    t = opened(task)
+    for h in range(len(t.future) - 1, -1, -1):
+        _back_up_penalty(t, h, h)
+        _choose(t, h, view(policy), view(variance))
+    return 0.0
+
+
+@inner
+def _aim(t, h, sure):
+    """Which pairs a policy plays."""
+    for s in range(sure.shape[1]):
+        t.which[s] = s * t.stages.reward.shape[2] + sure[h, s]
+
+
+@inner
+def _follow(t, h, sure, mix):
+    """V of the policy: actions ``sure`` (H, S), or probabilities ``mix`` (H, S, A) if ``sure`` is empty."""
+    _, n_states, n_actions = t.stages.reward.shape
+    future = flat(t.future)
+    for s in range(n_states):
+        if len(sure):
+            t.value[h, s] = t.stages.reward[h, s, sure[h, s]] + future[s]
+            continue
+        total = 0.0
+        for a in range(n_actions):
+            total += mix[h, s, a] * (t.stages.reward[h, s, a] + future[s * n_actions + a])
+        t.value[h, s] = total
+
+
+@jit
+def _evaluate_ball(task, sure, mix):
+    t = opened(task)
+    for h in range(len(t.value) - 2, -1, -1):
+        _aim(t, h, view(sure))
+        _back_up_ball(t, h, 0)
+        _follow(t, h, view(sure), view(mix))
+
+
+@jit
+def _evaluate_penalty(task, sure, mix):
+    t = opened(task)
+    for h in range(len(t.value) - 2, -1, -1):
+        _aim(t, h, view(sure))
+        _back_up_penalty(t, h, 0)
+        _follow(t, h, view(sure), view(mix))
+
+
+class _Worst(NamedTuple):
+    """The arrays of a worst-case kernel."""
+
+    stages: Stages
+    value: Any
+    future: Any  # (H, S, A) the answer f of the adversary
+    dual: Any
+    base: Any  # of the new kernel
+    prob: Any
+    memory: Any
+
+
+@jit
+def _fill_worst(task):
+    t = opened(task)
+    horizon, n_states, n_actions = t.dual.shape
+    for h in range(horizon):
+        for begin in range(0, n_states * n_actions, CHUNK):
+            _worst_laws(t, h, begin, min(begin + CHUNK, n_states * n_actions))
+
+
+@inner
+def _worst_laws(t, h, begin, end):
+    """p0 exp(-eta (V - f)), normalised; restricted to the minimisers where eta is infinite.
+
+    eta (f - min V) <= log(1/p0(argmin V)), so that nothing overflows (a next state of probability 0 might: hence the
+    700).
+    """
+    n_pairs, eta, answer = len(flat(t.dual[h])), flat(t.dual[h]), flat(t.future[h])
+    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+    first, follow, exponents, grown = starts[begin], t.value[h + 1], flat(t.memory), lanes(t.memory)
+    for pair in range(begin, end):
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        nexts, weights = part(t.stages.next_state, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
+        own = part(exponents, row - first, n)
+        if eta[pair] == math.inf:
+            _keep_minimisers(nexts, weights, follow, own)
+        else:
+            for i in range(n):
+                own[i] = min(-eta[pair] * (follow[nexts[i]] - answer[pair]), 700.0)
+    for i in range(-(-(starts[end] - first) // W)):
+        grown[i] = exp_and_change(grown[i])[0]
+    for pair in range(begin, end):
+        row, n = starts[pair], starts[pair + 1] - starts[pair]
+        weights, worst = part(t.stages.prob, t.stages.base[h] + row, n), part(t.prob, t.base[h] + row, n)
+        total = 0.0
+        for i in range(n):
+            worst[i] = weights[i] * exponents[row - first + i]
+            total += worst[i]
+        scale = 1.0 / total if eta[pair] > 0.0 else 1.0  # the nominal row, number for number
+        for i in range(n):
+            worst[i] *= scale
+
+
+@inner
+def _keep_minimisers(nexts, weights, follow, exponents):
+    """Logits 0 at the minimisers of V on the support, and far below elsewhere."""
+    low, high = math.inf, -math.inf
+    for i in range(len(nexts)):
+        v = follow[nexts[i]]
+        low = min(low, v if weights[i] > 0.0 else low)
+        high = max(high, v if weights[i] > 0.0 else high)
+    tie = tie_width(low, high)
+    for i in range(len(nexts)):
+        exponents[i] = 0.0 if follow[nexts[i]] - low <= tie else -1e3

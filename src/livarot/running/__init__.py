@@ -1,0 +1,1 @@
+"""One run: an agent against a model, many seeds at once, judged exactly."""

@@ -1,0 +1,463 @@
+"""Learning in environments that tell nothing: one step at a time, in any Gymnasium environment.
+
+An agent plans before an episode and learns after it.  :class:`Online` turns that into a pair of calls per step,
+``act`` and ``observe``: it plans when stage 0 asks for an action and updates when the last stage, or the end of the
+episode, has been observed.  :func:`learn` drives a Gymnasium environment with it.  What the learner has to know is a
+:class:`livarot.Problem`: reachable sets, features, rewards, horizon and B.  It never sees probabilities.
+
+**Episodes that end early.**  An episode of a Problem has exactly H transitions, an environment may say ``terminated``
+after fewer.  The rest is then filled with the state that ended it, which has to be absorbing in the Problem: one
+outcome, itself.  Such a pair has no parameter block, so what is filled in teaches nothing (its rewards are those that
+the Problem declares).  A state that is not absorbing there is refused, not guessed around.  ``truncated`` is a stop
+from outside, not a transition: before the horizon it is refused too, since leaving such episodes out would bias the
+estimates wherever the stop depends on what happened.
+
+**Seeds.**  An environment of this package plays the episodes of :func:`livarot.run` with the same seed.  Any other one
+is reset with a seed of its own per episode, drawn from the stream (seed, "foreign environment"): episode t does not
+depend on the history, and learning that is continued equals learning in one go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from livarot.agents.base import Agent
+from livarot.agents.states import require_state
+from livarot.core.arrays import BoolArray, FloatArray, IntArray
+from livarot.core.sizes import require_memory
+from livarot.envs.gymnasium.env import MNLEnv
+from livarot.errors import bad, require_callable, require_positive_int, shown
+from livarot.model.episodes import Estimate, Plan, PlanCheck, Played, require_agent
+from livarot.model.problem import MNLMDP, Problem, require_problem
+from livarot.model.validation import FeatureFunction, RewardLike
+from livarot.planning.exact import solve
+from livarot.simulation.rollout import draw_row
+from livarot.simulation.streams import AgentRandom, action_uniforms, stream
+
+
+class LearnState(NamedTuple):
+    """Where learning stands: the agent's state, the number of episodes behind it, and the problem's fingerprint.
+
+    Without a fingerprint only sizes tell whether the state is one of the problem at hand.
+    """
+
+    agent: Any
+    episode: int = 0
+    problem: str | None = None
+
+
+class Online:
+    """An agent step by step: ``act`` gives the action of a stage, ``observe`` says what came of it.
+
+    >>> import livarot
+    >>> mdp = livarot.envs.river_swim(4, 3)
+    >>> online = Online(livarot.agents.Livarot(), mdp.problem)
+    >>> for stage in range(3):  # a swimmer who never gets anywhere
+    ...     action = online.act(0, stage)
+    ...     online.observe(0, action, 0.0, 0, stage)
+    >>> online.episode
+    1
+    """
+
+    def __init__(self, agent: Agent[Any], problem: Problem, seed: int = 0, *, state: LearnState | None = None) -> None:
+        require_agent(agent)
+        require_problem(problem)
+        self.agent, self.problem = agent, problem
+        self.seed = require_positive_int("seed", seed, minimum=0)
+        self.state = LearnState(agent.init(problem), 0, problem.fingerprint)
+        if state is not None:
+            self._go_on_from(state)
+        self._rng, self._look = AgentRandom([self.seed]), PlanCheck(problem, 1, agent.name)
+        self._states = np.zeros((1, problem.horizon + 1), dtype=np.int32)
+        self._actions = np.zeros((1, problem.horizon), dtype=np.int32)
+        self._choices = np.zeros((1, problem.horizon), dtype=np.int32)
+        self.discard()
+
+    def _go_on_from(self, state: LearnState) -> None:
+        if not isinstance(state, LearnState):
+            raise bad("state", f"is {type(state).__name__}, not a LearnState", cure="pass LearnState(state, episode)")
+        require_positive_int("episode", state.episode, minimum=0)
+        known, own = state.problem, self.problem.fingerprint
+        if known not in (None, own):
+            raise bad("state", "was learned in another problem", cure="go on with the problem it was learned in")
+        require_state(self.agent, self.problem, state.agent, same_problem=known is not None)
+        self.state = LearnState(state.agent, state.episode, own)
+
+    @property
+    def episode(self) -> int:
+        """How many episodes have been learned from; the number of the current one, from 0."""
+        return self.state.episode
+
+    @property
+    def stage(self) -> int:
+        """The stage whose transition comes next."""
+        return self._stage
+
+    def discard(self) -> None:
+        """Forget the unfinished episode and go back to its stage 0; nothing is learned from it."""
+        self._stage = 0
+        self._plan: Plan | None = None
+        self._luck: FloatArray | None = None
+
+    def plan(self) -> Plan:
+        """The plan of the current episode (of the next one, between two episodes), made when first asked for."""
+        if self._plan is None:
+            self._rng.start(self.state.episode)
+            self._plan = self._look(self.agent.plan(self.problem, self.state.agent, self._rng), self.state.episode)
+            if self._plan.policy.ndim == 4:
+                self._luck = action_uniforms(self.seed, self.state.episode, 1, self.problem.horizon)[0]
+        return self._plan
+
+    def act(self, state: int, stage: int) -> int:
+        """The action of the agent in ``state`` at ``stage``; asking again gives the same answer."""
+        s, h = self._check(state, stage)
+        policy = self.plan().policy[0]
+        if self._luck is None:
+            return int(policy[h, s])
+        return int(draw_row(policy[h, s], 0, self.problem.n_actions - 1, self._luck[h]))
+
+    def observe(
+        self, state: int, action: int, reward: float, next_state: int, stage: int, *, terminated: bool = False
+    ) -> None:
+        """A transition that happened; at the last stage, or if it ``terminated`` the episode, the agent learns.
+
+        The action need not be the one that ``act`` gave.  Rewards are known to the Problem: this one is only checked.
+        """
+        s, h = self._check(state, stage)
+        if not isinstance(terminated, bool | np.bool_ | int | np.integer):
+            raise bad("terminated", f"{shown(terminated)} is not a truth value")
+        a = _number("action", action, self.problem.n_actions, self._where, h, s)
+        following = _number("next_state", next_state, self.problem.n_states, self._where, h, s, a)
+        real = isinstance(reward, int | float | np.number)
+        if not (real and math.isfinite(reward)):
+            given = reward if real else shown(reward)
+            raise bad("reward", f"{given} after {self._where(h, s, a)}", cure="check the environment")
+        outcomes = self.problem.next_states(h, s, a).tolist()
+        if following not in outcomes:
+            reachable = ", ".join(map(str, outcomes[:8]))
+            raise bad(
+                "next_state",
+                f"{following} cannot follow {self._where(h, s, a)}, whose reachable set is {{{reachable}}}",
+                cure="add it to the next states that features(h, s, a) lists",
+            )
+        if terminated and h + 1 < self.problem.horizon and not self._absorbing[h + 1, following]:
+            raise bad(
+                "terminated",
+                f"state {following} ended the episode after {self._where(h, s, a)}, but in the problem it goes on",
+                cure="list it in terminal_states, or give end_state, an absorbing state for all ends",
+            )
+        self._states[0, h], self._actions[0, h], self._choices[0, h] = s, a, outcomes.index(following)
+        self._states[0, h + 1 :] = following
+        if terminated:  # stays where it is: one outcome, which teaches nothing
+            self._actions[0, h + 1 :] = 0
+            self._choices[0, h + 1 :] = 0
+        self._stage = h + 1
+        if terminated or self._stage == self.problem.horizon:
+            # copies, since an agent may keep what it is handed
+            episodes = Played(self._states.copy(), self._actions.copy(), self._choices.copy())
+            learned = self.agent.update(self.problem, self.state.agent, episodes)
+            self.state = LearnState(learned, self.state.episode + 1, self.state.problem)
+            self.discard()
+
+    @cached_property
+    def _absorbing(self) -> BoolArray:
+        """Does a state, from a stage on, lead nowhere but to itself?  (H + 1, S)"""
+        rows, size = self.problem.rows, (-1, self.problem.n_states, self.problem.n_actions)
+        single = rows.outcomes.reshape(size) == 1
+        itself = rows.next_state[rows.row_start[:-1]].reshape(size) == np.arange(size[1])[:, None]
+        table = (single & itself).all(axis=2)  # (tables, S)
+        stays = np.ones((self.problem.horizon + 1, self.problem.n_states), dtype=np.bool_)
+        for h in range(self.problem.horizon - 1, -1, -1):
+            stays[h] = stays[h + 1] & table[self.problem.stage_table[h]]
+        return stays
+
+    def _check(self, state: int, stage: int) -> tuple[int, int]:
+        if not isinstance(stage, int | np.integer) or stage != self._stage:
+            cure = "call act and observe stage by stage, and discard() to begin an episode again"
+            given = stage if isinstance(stage, int) else shown(stage)
+            told = f"{given} in episode {self.episode}, where stage {self._stage} comes next"
+            raise bad("stage", told, cure=cure)
+        s = _number("state", state, self.problem.n_states, "at stage {}".format, self._stage)
+        if self._stage == 0 and self.problem.start[s] == 0.0:
+            raise bad("state", f"{s} cannot be the first one", cure="give the problem a start that includes it")
+        if self._stage > 0 and s != self._states[0, self._stage]:
+            known = self._states[0, self._stage]
+            raise bad("state", f"{s} at stage {self._stage}, where the last transition led to {known}")
+        return s, self._stage
+
+    def _where(self, stage: int, state: int, action: int | None = None) -> str:
+        told = f"stage {stage}, state {state}" + ("" if action is None else f", action {action}")
+        return f"{told} (episode {self.episode})"
+
+
+@dataclass(frozen=True, eq=False)
+class LearnResult:
+    """What :func:`learn` gives back; hand ``state`` to :func:`learn` to go on."""
+
+    agent: str
+    settings: str
+    seed: int
+    returns: FloatArray  # (T,) rewards of each episode, as the environment paid them
+    lengths: IntArray  # (T,) steps before the environment ended the episode
+    state: LearnState
+    problem: Problem = field(repr=False)
+    plan: Plan = field(repr=False)  # what the agent would play next: for most agents an optimistic plan
+
+    @cached_property
+    def model(self) -> MNLMDP | None:
+        """The problem with the agent's estimate of theta, for agents that keep one."""
+        estimate = getattr(self.state.agent, "estimate", None)
+        if not isinstance(estimate, Estimate):
+            return None
+        theta = estimate.theta[0]
+        bound = max(self.problem.param_bound, float(np.linalg.norm(theta, axis=1).max()))
+        return MNLMDP(replace(self.problem, param_bound=bound, cache={}), theta)
+
+    @cached_property
+    def policy(self) -> NDArray[Any]:
+        """The greedy policy (H, S) of :attr:`model`; the next plan's policy if the agent has no estimate."""
+        return self.plan.policy[0] if self.model is None else solve(self.model).policy
+
+
+def learn(
+    env: gymnasium.Env[Any, Any],
+    agent: Agent[Any],
+    *,
+    n_episodes: int,
+    features: FeatureFunction | None = None,
+    reward: RewardLike | None = None,
+    horizon: int | None = None,
+    param_bound: float | None = None,
+    shared_parameter: bool = True,
+    start: int | ArrayLike | None = None,
+    terminal_states: Iterable[int] = (),
+    end_state: int | None = None,
+    n_states: int | None = None,
+    encode: Callable[[Any], int] | None = None,
+    normalise: bool = False,
+    problem: Problem | None = None,
+    seed: int = 0,
+    state: LearnState | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> LearnResult:
+    """Let an agent learn in a Gymnasium environment for ``n_episodes`` episodes.
+
+    What the agent knows is ``problem``; or is built from ``features(h, s, a) -> (next_states, phi)``, ``reward`` (H,
+    S, A), (S, A) or a function of (h, s, a), ``horizon``, ``param_bound`` and ``shared_parameter`` as in
+    :meth:`livarot.Problem.from_function`; or, for an environment of this package, is that of its model.
+
+    Parameters
+    ----------
+    horizon : None is the environment's time limit.
+    start : where episodes begin, a state or a distribution; None is anywhere.
+    terminal_states : states that end an episode: absorbing, whatever ``features`` says of them.  They pay what
+        ``reward`` says: a point at the last stage in the goal is a reward for having reached it.
+    end_state : counts as the next state of every transition that ends the episode; for environments in which the same
+        state sometimes ends it and sometimes not.
+    encode, n_states : state number of an observation, and how many states there are; for other spaces than Discrete.
+    seed : of the agent and of the environment.
+    state : ``LearnResult.state`` of an earlier call with the same arguments, to go on where it ended.
+    progress : called with 1 after each episode.
+
+    >>> import livarot
+    >>> env = MNLEnv("river-swim", n_states=4, horizon=12)  # or gymnasium.make("livarot/RiverSwim-v0", ..)
+    >>> result = learn(env, livarot.agents.Livarot(), n_episodes=20)
+    >>> result.returns.shape, result.state.episode, result.policy.shape
+    ((20,), 20, (12, 4))
+    """
+    require_positive_int("n_episodes", n_episodes)
+    require_memory("n_episodes", "the returns of all episodes", 2 * n_episodes)
+    require_callable(progress=progress, encode=encode)
+    if problem is not None:
+        require_problem(problem)
+    if not isinstance(terminal_states, Iterable):
+        raise bad("terminal_states", f"{shown(terminal_states)} is not a list of states")
+    if not isinstance(env, gymnasium.Env):
+        raise bad(
+            "env", f"{type(env).__name__} is no gymnasium.Env", cure="give a single environment, not a vector one"
+        )
+    base = env.unwrapped
+    if problem is None and features is None and isinstance(base, MNLEnv):
+        problem = base.mdp.problem
+    if problem is None:
+        problem = _problem(
+            *_sizes(env, encode, n_states),
+            horizon=_horizon(env, horizon),
+            features=features,
+            reward=reward,
+            param_bound=param_bound,
+            shared_parameter=shared_parameter,
+            start=start,
+            terminal_states=terminal_states,
+            normalise=normalise,
+        )
+    else:
+        ends = tuple(terminal_states) or None
+        given = {"features": features, "reward": reward, "horizon": horizon, "param_bound": param_bound}
+        _check_problem(env, problem, encode, given | {"start": start, "terminal_states": ends})
+    if end_state is not None:
+        _number("end_state", end_state, problem.n_states, "of the problem".format)
+    limit = getattr(env.spec, "max_episode_steps", None)
+    if limit is not None and limit < problem.horizon:
+        cure = f"make it with max_episode_steps={problem.horizon}, or learn with horizon={limit}"
+        raise bad("horizon", f"is {problem.horizon}, the environment stops after {limit} steps", cure=cure)
+    online = Online(agent, problem, seed, state=state)
+    read = encode if encode is not None else _Shifted(getattr(env.observation_space, "start", 0))
+    returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes, dtype=np.int64)
+    for t in range(n_episodes):
+        returns[t], lengths[t] = _episode(env, online, read, end_state, first=t == 0)
+        if progress is not None:
+            progress(1)
+    return LearnResult(
+        agent=agent.name,
+        settings=repr(agent),
+        seed=online.seed,
+        returns=returns,
+        lengths=lengths,
+        state=online.state,
+        problem=problem,
+        plan=online.plan(),
+    )
+
+
+def _episode(
+    env: gymnasium.Env[Any, Any], online: Online, read: Callable[[Any], int], end_state: int | None, *, first: bool
+) -> tuple[float, int]:
+    """One episode: the rewards it paid and its steps."""
+    if not isinstance(env.unwrapped, MNLEnv):
+        luck = stream(online.seed, "foreign environment", online.episode)
+        observation, _ = env.reset(seed=int(luck.integers(2**31)))
+    elif first:
+        observation, _ = env.reset(seed=online.seed, options={"episode": online.episode})
+    else:
+        observation, _ = env.reset()
+    lowest = int(getattr(env.action_space, "start", 0))
+    episode, earned, state = online.episode, 0.0, read(observation)
+    for h in range(online.problem.horizon):
+        action = online.act(state, h)
+        observation, paid, terminated, truncated, _ = env.step(action + lowest)
+        following = end_state if terminated and end_state is not None else read(observation)
+        if truncated and not terminated and h + 1 < online.problem.horizon:
+            raise bad(
+                "env",
+                f"was truncated after stage {h} of episode {episode}, the horizon is {online.problem.horizon}",
+                cure=f"learn with a horizon that it allows (at most {h + 1} here), or lift its limit",
+            )
+        online.observe(state, action, float(paid), following, h, terminated=bool(terminated))
+        earned += float(paid)
+        state = following
+        if terminated:
+            break
+    return earned, h + 1
+
+
+class _Shifted:
+    """The state number of a Discrete observation, whose space may begin elsewhere than at 0."""
+
+    def __init__(self, lowest: int) -> None:
+        self.lowest = int(lowest)
+
+    def __call__(self, observation: Any) -> int:
+        return int(observation) - self.lowest
+
+
+def _number(argument: str, value: Any, size: int, where: Callable[..., str], *place: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
+        raise bad(argument, f"{value!r} {where(*place)} is none of 0..{size - 1}", cure="number them from 0")
+    return int(value)
+
+
+def _sizes(env: gymnasium.Env[Any, Any], encode: Any, n_states: int | None) -> tuple[int, int]:
+    """States and actions of an environment."""
+    if not isinstance(env.action_space, gymnasium.spaces.Discrete):
+        cure = "wrap it, so that its actions are numbered"
+        raise bad("env", f"has the action space {env.action_space}, not Discrete", cure=cure)
+    discrete = isinstance(env.observation_space, gymnasium.spaces.Discrete)
+    if not discrete and encode is None:
+        raise bad(
+            "env",
+            f"has the observation space {env.observation_space}, not Discrete",
+            cure="give encode=, a function from an observation to a state number, and n_states=",
+        )
+    if n_states is None:
+        if encode is not None:
+            raise bad("n_states", "is missing", cure="say how many state numbers encode= has")
+        n_states = int(env.observation_space.n)  # type: ignore[attr-defined]
+    return require_positive_int("n_states", n_states), int(env.action_space.n)
+
+
+def _horizon(env: gymnasium.Env[Any, Any], horizon: int | None) -> int:
+    if horizon is None:
+        horizon = getattr(env.spec, "max_episode_steps", None)
+    if horizon is None:
+        raise bad("horizon", "is missing, and the environment has no time limit", cure="pass horizon=")
+    return require_positive_int("horizon", horizon)
+
+
+def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, given: dict[str, Any]) -> None:
+    surplus = [name for name, value in given.items() if value is not None]
+    if surplus:
+        raise bad("problem", f"is known already, and so is its {', '.join(surplus)}", cure="give one or the other")
+    found, n_actions = _sizes(env, encode, problem.n_states if encode is not None else None)
+    if found > problem.n_states or n_actions != problem.n_actions:
+        sizes = f"{problem.n_states} states and {problem.n_actions} actions, the environment {found} and {n_actions}"
+        raise bad("problem", f"has {sizes}", cure="describe this environment")
+
+
+def _problem(
+    n_states: int,
+    n_actions: int,
+    *,
+    horizon: int,
+    features: FeatureFunction | None,
+    reward: RewardLike | None,
+    param_bound: float | None,
+    shared_parameter: bool,
+    start: int | ArrayLike | None,
+    terminal_states: Iterable[int],
+    normalise: bool,
+) -> Problem:
+    """The knowledge that the user declares, with absorbing ends."""
+    for name, value in (("features", features), ("reward", reward), ("param_bound", param_bound)):
+        if value is None:
+            cure = "the learner has to know features, reward and param_bound; or give problem="
+            raise bad(name, "is missing", cure=cure)
+    assert features is not None and reward is not None and param_bound is not None  # noqa: S101, PT018 (just checked)
+    known = features
+    ends = sorted({_number("terminal_states", s, n_states, "in the list".format) for s in terminal_states})
+
+    def with_ends(h: int, s: int, a: int) -> tuple[Any, Any]:
+        return ([s], np.zeros((1, width))) if s in ends else known(h, s, a)
+
+    going = next((s for s in range(n_states) if s not in ends), None)
+    if going is None:
+        raise bad("terminal_states", "are all states", cure="leave out those in which the episode goes on")
+    width = _width(known, going) if ends else 0
+    return Problem.from_function(
+        horizon,
+        n_states,
+        n_actions,
+        features=with_ends if ends else known,
+        reward=reward,
+        start=np.full(n_states, 1.0 / n_states) if start is None else start,
+        param_bound=param_bound,
+        shared_parameter=shared_parameter,
+        normalise=normalise,
+    )
+
+
+def _width(features: FeatureFunction, state: int) -> int:
+    """d, as the user's function has it in some state."""
+    answer = features(0, state, 0)
+    try:
+        return int(np.shape(answer[1])[-1])
+    except (TypeError, IndexError, ValueError) as error:
+        raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(0, state, 0)) from error

@@ -1,0 +1,1 @@
+"""The experiments of the paper and our own, each with its figures and its text."""

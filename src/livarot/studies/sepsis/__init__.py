@@ -1,0 +1,1 @@
+"""Learning to treat in a simulated hospital."""

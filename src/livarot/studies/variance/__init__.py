@@ -1,0 +1,1 @@
+"""Does regret follow sigma_bar?"""

@@ -1,0 +1,1 @@
+"""Many runs: what an experiment asks for, computed in parallel whatever dies."""

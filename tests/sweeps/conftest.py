@@ -1,0 +1,33 @@
+"""A small experiment and a store of its runs."""
+
+import shutil
+
+import pytest
+
+from livarot.sweeps.driver import sweep
+from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.store.store import Store
+
+EXPERIMENT = Experiment(
+    name="small",
+    environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [3, 4], "gap": 0.1})],
+    agents=[AgentSpec(name="livarot"), AgentSpec(name="uniform")],
+    episodes=30,
+    seeds=5,
+)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A store with twenty runs, not to be changed."""
+    path = tmp_path_factory.mktemp("filled") / "store"
+    report = sweep(EXPERIMENT, path, backend="sequential")
+    assert (report.done, report.before, report.complete) == (20, 0, True)
+    return path
+
+
+@pytest.fixture
+def store(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "store")
+    with Store(tmp_path / "store") as opened:
+        yield opened
