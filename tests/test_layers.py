@@ -1,6 +1,6 @@
 """Imports point downwards only, and siblings do not import each other.
 
-Every import counts, also inside a function or under TYPE_CHECKING. The list is that of docs/design.md.
+Every import counts, also inside a function or under TYPE_CHECKING.  The list of layers is that of docs/design.md.
 """
 
 import ast
@@ -8,26 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from docs.img import draw_rooms
 from livarot.core import jit
 
-PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
-LAYERS = [
-    {"errors", "gymnasium_ids"},
-    {"bounded"},
-    {"registry", "layout"},
-    {"storage"},
-    {"core"},
-    {"model"},
-    {"planning", "estimation", "confidence", "simulation"},
-    {"theory", "lanes"},
-    {"agents", "envs", "infinite"},
-    {"running", "data"},
-    {"sweeps"},
-    {"report"},
-    {"studies", "experiments"},
-    {"cli", "board"},
-    {"__init__", "__main__"},
-]
+ROOT = Path(__file__).parents[1]
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+LAYERS = [*map(set, reversed(draw_rooms.layers(DESIGN))), {"__init__", "__main__"}]
+PACKAGE = ROOT / "src" / "livarot"
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -92,7 +79,7 @@ def test_the_rule_itself():
 
 def test_every_part_has_a_layer():
     unknown = {part(path) for path in FILES} - LEVEL.keys()
-    assert not unknown, f"decide in which layer {sorted(unknown)} belong, and add them to LAYERS"
+    assert not unknown, f"decide in which layer {sorted(unknown)} belong, and add them to docs/design.md"
 
 
 def test_the_cache_of_machine_code_knows_the_same_layers():
@@ -114,3 +101,7 @@ def test_imports_point_down(path):
     imports = imported_parts(ast.parse(path.read_text(encoding="utf-8")), package)
     wrong = {name for name in imports if not allowed(part(path), name)}
     assert not wrong, f"livarot.{part(path)} may not import {sorted(wrong)}"
+
+
+def test_the_picture_is_drawn_from_that_list():
+    assert (ROOT / "docs" / "img" / "rooms.svg").read_text(encoding="utf-8") == draw_rooms.draw(DESIGN)

@@ -1,1 +1,1 @@
-"""The nouns (Problem, MNLMDP, Plan, Episodes) and the mathematics of one multinomial-logistic choice."""
+"""Arithmetic that knows no model: one multinomial-logistic choice, lanes, packed matrices, compilation, checks."""
