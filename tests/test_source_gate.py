@@ -1,4 +1,4 @@
-"""No code out of data, no printing in the library, no trace in any file of the machine it was written on."""
+"""No code out of data, no printing, kernels of one screen, no trace of the machine that a file was written on."""
 
 import ast
 import re
@@ -128,6 +128,37 @@ def test_the_gate_lets_pass():
 def test_no_code_from_data_and_no_printing(path):
     may_print = path.relative_to(ROOT / "src" / "livarot").parts[0] in {"cli", "cli.py", "__main__.py"}
     assert offences(ast.parse(path.read_text(encoding="utf-8")), may_print=may_print) == []
+
+
+LONGEST, MOST_ARGUMENTS = 60, 10
+
+
+def unwieldy(tree: ast.AST) -> list[str]:
+    """Compiled functions that are too long to read at once, or take too many arguments."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and {dotted(mark) for mark in node.decorator_list} & {"jit", "inner"}:
+            assert node.end_lineno is not None
+            lines, given = node.end_lineno - node.lineno + 1, node.args
+            arguments = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
+            if lines > LONGEST or arguments > MOST_ARGUMENTS or given.vararg is not None:
+                found.append(f"{node.name}: {lines} lines, {arguments} arguments")
+    return found
+
+
+def test_the_limits_of_kernels_are_seen():
+    for mark in ("jit", "inner"):
+        long = f"def make():\n    @{mark}\n    def f(a):\n" + "        a += 1\n" * LONGEST
+        many = f"@{mark}\ndef f({', '.join(f'a{n}' for n in range(MOST_ARGUMENTS))}, more): pass"
+        for source in (long, many, f"@{mark}\ndef f(*a): pass"):
+            assert len(unwieldy(ast.parse(source))) == 1
+    assert unwieldy(ast.parse(many.replace(", more", ""))) == []
+    assert unwieldy(ast.parse(long.removesuffix("        a += 1\n"))) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_kernel_is_one_screen_with_few_arguments(path):
+    assert unwieldy(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("name", ["pypi", "files.pythonhosted", "registry.npmjs"])

@@ -188,7 +188,7 @@ from livarot.model.episodes import PlanCheck
 mdp = livarot.envs.hard_chain(3, gap=0.1)
 check = PlanCheck(mdp.problem, 1, "x")
 fine = livarot.Plan(np.zeros((1, 3, mdp.problem.n_states), dtype=np.int32))
-assert check(fine, 0) is fine
+assert check(fine, 0).policy is fine.policy
 try:
     check(livarot.Plan(fine.policy + 9), 0)
 except livarot.LivarotError as error:

@@ -1,17 +1,19 @@
 """Lanes, views and inner functions: numbers, the same bits with and without the compiler, faults that are seen."""
 
+import copy
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from livarot.core.jit import jit
 from livarot.core.lanes import W, exp, lanes, take
-from livarot.core.views import Bundle, view
+from livarot.core.views import Bundle, opened, view
 from tests.core import lane_kernels
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,15 @@ def exponentials(x, out):
     seen, to = lanes(x), lanes(out)
     for i in range(len(seen)):
         to[i] = exp(seen[i])
+
+
+@jit
+def total(bundle):
+    fields = opened(bundle)
+    found = 0.0
+    for i in range(fields.count):
+        found += fields.numbers[i]
+    return found
 
 
 @jit
@@ -103,3 +114,17 @@ def test_an_index_outside_is_seen_when_bounds_are_checked(tmp_path):
 def test_an_inner_function_is_for_compiled_functions_only():
     with pytest.raises((KeyError, TypeError)):
         exp(-1.0)
+
+
+class Pair(NamedTuple):
+    numbers: Any
+    count: int
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
+def test_a_copy_of_a_bundle_reads_its_own_arrays(copied):
+    one = Bundle(Pair(np.arange(3.0), 3))
+    two = copied(one)
+    two.fields.numbers[:] = 7.0
+    assert (total(one), total(two)) == (one.fields.numbers.sum(), 21.0)
+    assert (two.fields.numbers is one.fields.numbers) == (copied is copy.copy)

@@ -1,6 +1,8 @@
 """The estimator's contract with scikit-learn, and its own."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -191,3 +193,17 @@ def test_one_observed_class_warns():
 def test_an_empty_table():
     with pytest.raises(LivarotError, match="the table has no rows"):
         MNLTransition(features=["a"]).fit(pd.DataFrame({"state": [], "a": []}))
+
+
+def test_a_fit_does_not_import_what_it_does_not_need():
+    code = """
+import sys
+from livarot import MNLTransition, data
+MNLTransition().fit(data.Choices.from_arrays([[[0.0], [1.0]]] * 4, chosen=[0, 1, 1, 1]))
+found = {'livarot.agents', 'livarot.planning', 'livarot.data.fitting.diagnostics'} & sys.modules.keys()
+assert not found, found
+import livarot.data.use.intervals
+assert callable(data.bootstrap) and callable(data.policy_table)  # functions, whatever was imported
+assert all(hasattr(data, name) for name in data.__all__)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from livarot.infinite import InfiniteMDP, solve_discounted
-from livarot.infinite.extended import extended_values, kernel_and_width, optimistic_mean, plan_replicas
+from livarot.infinite.extended import Rounds, extended_values, kernel_and_width, optimistic_mean, plan_replicas
 from livarot.model.episodes import Estimate
 from tests.support.models import random_estimate, random_model, rows_of, to_mdp
 from tests.twins import infinite as twin
@@ -62,9 +62,8 @@ def test_the_twin(seed):
     estimate, dense = random_estimate(rng, mdp.problem.stage, 1)
     value, policy = np.zeros((1, 4)), np.zeros((1, 4), dtype=np.int32)
     beta = 0.3
-    plan_replicas(
-        mdp.problem, estimate, np.ones(1, dtype=bool), np.full(1, beta), 2.0, 0.9, 1e-9, 10_000, value, policy
-    )
+    rounds = Rounds(0.9, 1e-9, 10_000)
+    plan_replicas(mdp.problem, estimate, np.ones(1, dtype=bool), np.full(1, beta), 2.0, rounds, value, policy)
     expected, greedy = twin.extended_values(
         rows, estimate.theta[0, 0], dense[0, 0], mdp.problem.reward, beta, 2.0, 0.9, 1e-9
     )
@@ -76,7 +75,7 @@ def test_only_the_replicas_that_ask_are_planned_and_neighbours_do_not_matter():
     mdp, _, rng = model(1, S=4, A=2, d=3, U=3)
     estimate, _ = random_estimate(rng, mdp.problem.stage, 3)
     value, policy = np.full((3, 4), -1.0), np.full((3, 4), -1, dtype=np.int32)
-    options = (2.0, 0.9, 1e-8, 10_000)
+    options = (2.0, Rounds(0.9, 1e-8, 10_000))
     plan_replicas(mdp.problem, estimate, np.array([True, False, True]), np.full(3, 0.2), *options, value, policy)
     assert (value[1] == -1).all() and (policy[1] == -1).all()
     alone = Estimate(*(part[2:] for part in estimate))
@@ -105,7 +104,7 @@ def test_optimism_whenever_the_truth_is_in_the_set(seed, constant):
     truth = solve_discounted(mdp, 0.95).value
     last = np.full(5, np.inf)
     for rounds in (1, 3, 20, 10_000):
-        value, _, done = extended_values(mdp.problem, prob, radius, 0.95, 1e-9, rounds)
+        value, _, done = extended_values(mdp.problem, prob, radius, Rounds(0.95, 1e-9, rounds))
         assert done <= rounds
         assert (value >= truth - 1e-9).all()
         assert (value <= last).all()  # from above
@@ -114,7 +113,7 @@ def test_optimism_whenever_the_truth_is_in_the_set(seed, constant):
 
 def test_no_width_is_the_estimate_s_own_optimum():
     mdp, _, _ = model(5, S=5, A=2, d=3, U=4)
-    value, policy, _ = extended_values(mdp.problem, mdp.prob, np.zeros((5, 2)), 0.9, 1e-12, 10_000)
+    value, policy, _ = extended_values(mdp.problem, mdp.prob, np.zeros((5, 2)), Rounds(0.9, 1e-12, 10_000))
     exact = solve_discounted(mdp, 0.9)
     np.testing.assert_allclose(value, exact.value, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(policy, exact.policy)
@@ -123,7 +122,7 @@ def test_no_width_is_the_estimate_s_own_optimum():
 def test_the_stop_is_as_near_as_promised():
     mdp, _, _ = model(6, S=5, A=2, d=3, U=4)
     radius = np.full((5, 2), 0.3)
-    exact, _, _ = extended_values(mdp.problem, mdp.prob, radius, 0.98, 1e-13, 100_000)
+    exact, _, _ = extended_values(mdp.problem, mdp.prob, radius, Rounds(0.98, 1e-13, 100_000))
     for step in (1e-2, 1e-5):
-        value, _, _ = extended_values(mdp.problem, mdp.prob, radius, 0.98, step, 100_000)
+        value, _, _ = extended_values(mdp.problem, mdp.prob, radius, Rounds(0.98, step, 100_000))
         assert 0 <= (value - exact).max() <= 0.98 * step / 0.02 + 1e-9

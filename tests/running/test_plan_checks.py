@@ -217,3 +217,44 @@ def test_a_sweep_stores_nothing_of_them(monkeypatch, tmp_path):
     assert report.done == 1
     assert len(report.failed) == 2
     assert all("no action" in told for told in report.failed.values())
+
+
+@dataclass(frozen=True)
+class InPlace(Given):
+    """Plays one array for ever, and changes its actions from some episode on."""
+
+    name: ClassVar[str] = "in place"
+
+    def plan(self, problem, state, rng):
+        self.what[:] = state.policy[0, 0] >= self.since
+        return Plan(self.what)
+
+
+def test_a_policy_that_is_changed_in_place_is_judged_anew():
+    found = livarot.run(MDP, InPlace(actions(), since=3), 6, seed=SEEDS)
+    left, right = (livarot.run(MDP, Given(Plan(actions() + a)), 6, seed=SEEDS) for a in (0, 1))
+    assert not np.array_equal(left.regret, right.regret)
+    np.testing.assert_array_equal(found.regret[:, :3], left.regret[:, :3])
+    np.testing.assert_array_equal(found.regret[:, 3:], right.regret[:, 3:])
+
+
+def test_policies_of_one_table_and_of_many_and_laws_may_take_turns():
+    tables = [actions(), actions()[:1] + 1, actions() + 1, laws(), actions() + 1, laws()[:1], actions()[:1], actions()]
+
+    @dataclass(frozen=True)
+    class Turns(Given):
+        def plan(self, problem, state, rng):
+            return Plan(tables[state.policy[0, 0]])
+
+    found = livarot.run(MDP, Turns(None), len(tables), seed=SEEDS)
+    for t, table in enumerate(tables):
+        alone = livarot.run(MDP, Given(Plan(table)), t + 1, seed=SEEDS)
+        for name in ("regret", "realised_regret", "variance"):
+            np.testing.assert_array_equal(found.columns[name][:, t], alone.columns[name][:, t], err_msg=f"{t} {name}")
+
+
+def test_numbers_that_are_not_aligned_are_moved():
+    rows = np.zeros(R * H * S * 4 + 1, dtype=np.int8)[1:].view(np.int32).reshape(R, H, S)
+    assert not rows.flags.aligned
+    found, plain = (livarot.run(MDP, Given(Plan(table)), 3, seed=SEEDS) for table in (rows, actions()))
+    np.testing.assert_array_equal(found.regret, plain.regret)

@@ -4,7 +4,7 @@ import numpy as np
 
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
-from livarot.running.judge import Judge, Record
+from livarot.running.judge import FINE, REFUSED, Judge, Record
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
@@ -63,6 +63,8 @@ def judged(mdps, plan, replicas):
     words = -(-problem.n_parameters // 32)
     record = Record(*np.full((7, 1, replicas), np.nan), np.full((1, replicas, words), -1, dtype=np.int32))
     judge = Judge(mdps)
-    judge.seat(record, *(np.full((1, replicas, n), 0.5) for n in (problem.horizon + 1, problem.horizon)))
-    judge.episode(plan, 0)
-    return record, judge.beliefs(plan, 0)
+    env, luck = (np.full((1, replicas, n), 0.5) for n in (problem.horizon + 1, problem.horizon))
+    judge.seat(record, env, lambda: luck)
+    _, verdict = judge.episode(plan, 0)
+    assert verdict != REFUSED
+    return record, verdict == FINE

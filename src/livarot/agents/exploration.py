@@ -22,12 +22,14 @@ import numpy as np
 
 from livarot.confidence.radii import exploration_radius
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.linalg import Blocks, whitener
-from livarot.core.views import view
+from livarot.core.views import opened, view
 from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
+from livarot.model.compiled import plan_model
 from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
 from livarot.theory import constants
@@ -73,22 +75,12 @@ class StateAwareExploration:
     """Sound: in each state the action whose reachable features have the largest leverage given what was really seen."""
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
-        replicas, seen = len(log.pairs), log.pairs[:, :episode]
+        replicas, seen = len(log.pairs), np.ascontiguousarray(log.pairs[:, :episode])
         check_shape("log.pairs", seen, (replicas, episode, problem.horizon))
         if seen.size and not 0 <= seen.min() <= seen.max() < problem.rows.n_pairs:
             raise bad("log.pairs", "has pairs of another problem", cure="use a state that was made for this problem")
         policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
-        _state_aware(
-            problem.rows.graph,
-            problem.stage_table,
-            problem.stage_parameter,
-            *problem.nodes,
-            problem.n_actions,
-            1.0 / kappa,
-            seen,
-            problem.rows.pack_identity(),
-            policy,
-        )
+        _state_aware(plan_model(problem), 1.0 / kappa, seen, problem.rows.pack_identity(), policy)
         return policy
 
     def pseudo_samples(
@@ -147,9 +139,9 @@ def explored_set(
             )
             center[r, k] = fit.theta
             data = np.zeros(problem.rows.gram_size)
-            _outer_sum(problem.rows.graph, pairs, data)
+            _outer_sum(plan_model(problem), pairs, data)
             shape[r, k] = ridge + data / kappa
-            _outer_rows(problem.rows.graph, pseudo_pair, pseudo_choice, low / kappa, shape[r, k])
+            _outer_rows(plan_model(problem), pseudo_pair, pseudo_choice, low / kappa, shape[r, k])
             hessian[r, k] = hessian_at(problem, pairs, choices, fit.theta)
     radius = exploration_radius(n_explore, problem.dim, horizon, problem.param_bound, kappa, low, failure_level)
     return ParameterSet(problem.param_bound, center, shape, np.full(replicas, radius)), hessian
@@ -176,20 +168,15 @@ def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
                 part[:, h] = part[:, done[table]]
             continue
         done[table] = h
-        _literal(
-            problem.rows.graph,
-            table * problem.n_states * problem.n_actions,
-            (table + 1) * problem.n_states * problem.n_actions,
-            problem.n_actions,
-            rho(problem) / kappa,
-            problem.rows.pack_identity(),
-            *(part[:, h] for part in design),
-        )
+        own = Design(*(np.empty(n_explore, dtype=part.dtype) for part in design))
+        _literal(plan_model(problem), table, rho(problem) / kappa, problem.rows.pack_identity(), *own)
+        for part, found in zip(design, own, strict=True):
+            part[:, h] = found
     problem.cache[key] = design
     return design
 
 
-@jit
+@inner
 def leverage(graph, pair, i, whiten):
     """|phi_i|^2 in the norm of the inverse of a packed matrix given by its whitener."""
     block = graph.pair_block[pair]
@@ -206,8 +193,9 @@ def leverage(graph, pair, i, whiten):
     return total
 
 
-@jit
-def _add_outer(graph, pair, i, scale, gram):
+@inner
+def add_outer(graph, pair, i, scale, gram):
+    """gram += scale phi phi' of one outcome."""
     block = graph.pair_block[pair]
     if block < 0:
         return
@@ -219,72 +207,77 @@ def _add_outer(graph, pair, i, scale, gram):
             gram[entry] += scale * graph.feat[feat + j] * graph.feat[feat + k]
 
 
-@jit
-def _outer_sum(graph, pairs, gram):
-    """gram += sum over pairs and their outcomes of phi phi'."""
-    for index in range(len(pairs)):
-        pair = pairs[index]
+@inner
+def add_outcomes(graph, pair, scale, gram):
+    """gram += scale sum of phi phi' over the outcomes of a pair."""
+    for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
+        add_outer(graph, pair, i, scale, gram)
+
+
+@inner
+def whitened_gram(graph, gram, whiten, low):
+    whitener(Blocks(graph.block_start, graph.gram_start), gram, whiten, low)
+
+
+@inner
+def most_to_learn(graph, first, last, whiten):
+    """The first pair and outcome of largest leverage, up to 1e-12."""
+    best, pair_best, i_best = -1.0, first, 0
+    for pair in range(first, last):
         for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-            _add_outer(graph, pair, i, 1.0, gram)
+            score = leverage(graph, pair, i, whiten)
+            if score > best + 1e-12 * abs(best):
+                best, pair_best, i_best = score, pair, i
+    return pair_best, i_best
 
 
 @jit
-def _outer_rows(graph, pairs, choices, scale, gram):
-    """gram += scale * sum of phi phi' over single outcomes."""
+def _outer_sum(model, pairs, gram):
+    """gram += sum over pairs and their outcomes of phi phi'."""
+    graph = opened(model).graph
     for index in range(len(pairs)):
-        _add_outer(graph, pairs[index], choices[index], scale, gram)
+        add_outcomes(graph, pairs[index], 1.0, view(gram))
 
 
 @jit
-def _whiten(graph, gram, whiten, low):
-    whitener(Blocks(view(graph.block_start), view(graph.gram_start)), view(gram), view(whiten), view(low))
+def _outer_rows(model, pairs, choices, scale, gram):
+    """gram += scale * sum of phi phi' over single outcomes."""
+    graph = opened(model).graph
+    for index in range(len(pairs)):
+        add_outer(graph, pairs[index], choices[index], scale, view(gram))
 
 
 @jit
-def _literal(graph, first, last, n_actions, step, identity, action, pair_out, choice, weight):
+def _literal(model, table, step, identity, action, pair_out, choice, weight):
     """argmax over (s, a, s') of |phi|^2 in the inverse design; first maximiser up to 1e-12."""
-    gram = identity.copy()
-    whiten = np.empty_like(gram)
-    low = np.empty(len(gram))
+    seen = opened(model)
+    graph, n_actions = seen.graph, seen.reward.shape[2]
+    per_table = seen.reward.shape[1] * n_actions
+    gram, whiten, low = identity.copy(), np.empty(len(identity)), np.empty(len(identity))
     for t in range(len(action)):
-        _whiten(graph, gram, whiten, low)
-        best = -1.0
-        for pair in range(first, last):
-            for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-                score = leverage(graph, pair, i, whiten)
-                if score > best + 1e-12 * abs(best):
-                    best = score
-                    pair_out[t] = pair
-                    choice[t] = i
-                    action[t] = (pair - first) % n_actions
-        _add_outer(graph, pair_out[t], choice[t], step, gram)
-        _whiten(graph, gram, whiten, low)
-        weight[t] = math.sqrt(leverage(graph, pair_out[t], choice[t], whiten))
+        whitened_gram(graph, view(gram), view(whiten), view(low))
+        pair, i = most_to_learn(graph, table * per_table, (table + 1) * per_table, view(whiten))
+        action[t], pair_out[t], choice[t] = pair % n_actions, pair, i
+        add_outer(graph, pair, i, step, view(gram))
+        whitened_gram(graph, view(gram), view(whiten), view(low))
+        weight[t] = math.sqrt(leverage(graph, pair, i, view(whiten)))
 
 
 @jit
-def _state_aware(graph, stage_table, stage_parameter, node_start, node_state, n_actions, step, pairs, identity, policy):
-    replicas, horizon, n_states = policy.shape
-    gram = np.empty_like(identity)
-    whiten = np.empty_like(identity)
-    low = np.empty(len(identity))
-    for r in range(replicas):
+def _state_aware(model, step, pairs, identity, policy):
+    """In each state the action of the first outcome of largest leverage, given the pairs (R, T, H) that were seen."""
+    seen = opened(model)
+    graph, (horizon, n_states, n_actions) = seen.graph, seen.reward.shape
+    gram, whiten, low = np.empty(len(identity)), np.empty(len(identity)), np.empty(len(identity))
+    for r in range(len(policy)):
         for h in range(horizon):
             gram[:] = identity
             for other in range(horizon):
-                if stage_parameter[other] == stage_parameter[h]:
+                if seen.stage_parameter[other] == seen.stage_parameter[h]:
                     for t in range(pairs.shape[1]):
-                        pair = pairs[r, t, other]
-                        for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-                            _add_outer(graph, pair, i, step, gram)
-            _whiten(graph, gram, whiten, low)
-            for node in range(node_start[h], node_start[h + 1]):
-                s = node_state[node]
-                best = -1.0
-                for a in range(n_actions):
-                    pair = (stage_table[h] * n_states + s) * n_actions + a
-                    for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-                        score = leverage(graph, pair, i, whiten)
-                        if score > best + 1e-12 * abs(best):
-                            best = score
-                            policy[r, h, s] = a
+                        add_outcomes(graph, pairs[r, t, other], step, view(gram))
+            whitened_gram(graph, view(gram), view(whiten), view(low))
+            for node in range(seen.node_start[h], seen.node_start[h + 1]):
+                first = (seen.stage_table[h] * n_states + seen.node_state[node]) * n_actions
+                pair, _ = most_to_learn(graph, first, first + n_actions, view(whiten))
+                policy[r, h, seen.node_state[node]] = pair - first

@@ -122,7 +122,7 @@ class Livarot:
         if state.episode < tau:
             kappa = kappa_of(problem, self.kappa)
             return Plan(self.exploration.policy(problem, state.episode, tau, kappa, state.log))
-        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode, tau), self.rule)
+        return optimistic_plan(problem, state.estimate, self._radius(problem, state.episode, tau), self.rule)
 
     def update(self, problem: Problem, state: LivarotState, episodes: Episodes) -> LivarotState:
         tau = state.log.pairs.shape[1]
@@ -140,6 +140,10 @@ class Livarot:
 
     def radius(self, problem: Problem, episode: int, n_explore: int = 0) -> float:
         """beta of the plan made after ``episode`` episodes."""
+        return self._radius(problem, episode, n_explore)
+
+    def _radius(self, problem: Problem, episode: int, n_explore: int) -> float:
+        """The same; arguments are not looked at."""
         if self.printed_radius:
             beta = livarot_radius_printed(episode + 1, problem.dim, problem.param_bound, self.failure_level)
         else:

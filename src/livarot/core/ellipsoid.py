@@ -101,8 +101,9 @@ class Ellipsoid:
         m, a, radius = matrix / size_m, self.matrix / size_a, self.radius * np.sqrt(1.0 / size_a)
         if _length(a, given, self.center) <= radius * (1.0 + INSIDE):
             return Projection(given, 0.0, 0.0, 0, True)
-        out = np.empty(self.dim)
-        mu, steps, sound = project_dense(one_block(self.dim), m.reshape(-1), a.reshape(-1), target, radius, out)
+        out, memory = np.empty(self.dim), (np.empty((2, m.size)), np.empty((3, self.dim)))
+        sides = m.reshape(-1), a.reshape(-1), target
+        mu, steps, sound = project_dense(one_block(self.dim), *sides, radius, out, *memory)
         if self.radius > 0.0:
             out, mu = _polish(m, a, target, out, mu, radius)
         point = self.center + out

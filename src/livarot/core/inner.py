@@ -17,14 +17,17 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
 from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering, NativeLowering
-from numba.core.untyped_passes import IRProcessing
+from numba.core.typed_passes import BaseNativeLowering, InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes, IRProcessing
 
 from livarot.core.jit import Kernel
 
 
 class _PartLibrary(JITCodeLibrary):
     """The code of a function that is only ever part of others: optimised and turned into machine code there."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
         pass
@@ -80,12 +83,16 @@ class _PartLowering(BaseNativeLowering):
     lowering_class = _PartLower
 
 
+# replaced by what is above; and for arrays as expressions, closures and overloads to inline, which parts do not have
+_LEFT_OUT = (NativeLowering, NopythonRewrites, InlineClosureLikes, InlineOverloads)
+
+
 class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_BeforeLowering, IRProcessing)
         pipeline.add_pass_after(_PartLowering, NativeLowering)
-        pipeline.passes = [each for each in pipeline.passes if each[0] is not NativeLowering]
+        pipeline.passes = [each for each in pipeline.passes if each[0] not in _LEFT_OUT]
         pipeline.add_pass_after(_AfterLowering, _PartLowering)
         pipeline.finalize()
         return [pipeline]

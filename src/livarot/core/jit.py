@@ -19,6 +19,7 @@ import hashlib
 import logging
 import multiprocessing
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -45,6 +46,7 @@ LAYERS = (  # of folders, from below; imports point down, so kernels depend on t
 FIRST_RUN = 10  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
 TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
 
+_compiling = threading.Lock()
 counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this process, per combination of types
 
 
@@ -101,7 +103,7 @@ class _CheckedFiles(IndexDataCacheFile):
         return super()._load_data(name)
 
 
-class _Cache(FunctionCache):
+class KernelCache(FunctionCache):
     """numba's cache of a function; what cannot be read or written there does not keep anybody from computing."""
 
     _impl_class = _Names
@@ -156,6 +158,19 @@ def jit(function: Kernel) -> Kernel:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
         return np.errstate(all="ignore")(function)
-    compiled: Any = njit(nogil=True, error_model="numpy")(function)
-    setattr(compiled, "_cache", _Cache(function))  # noqa: B010 (numba's types do not tell of it)
+    options: Any = {"no_cfunc_wrapper": True}  # nobody calls it by a C address
+    compiled: Any = njit(nogil=True, error_model="numpy", **options)(function)
+    setattr(compiled, "_cache", KernelCache(function))  # noqa: B010 (numba's types do not tell of it)
     return cast("Kernel", compiled)
+
+
+def compile_only(kernel: Any, *types: Any) -> None:
+    """Compile a kernel for these types of arguments; for types that nobody asked for it raises a TypeError from now on.
+
+    So it can be handed what comes from outside: numba looks at the types anyway, faster than Python would.
+    """
+    with _compiling:
+        if not config.DISABLE_JIT and types not in kernel.overloads:  # type: ignore[attr-defined]
+            kernel.disable_compile(False)
+            kernel.compile(types)
+            kernel.disable_compile()

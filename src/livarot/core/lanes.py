@@ -27,6 +27,7 @@ that a debugger, a coverage tool or a reader can follow a kernel.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -35,12 +36,12 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typeconv.castgraph import Conversion
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
+from numba.core.typing.templates import signature
+from numba.extending import lower_cast, models, register_model
 from numpy.typing import NDArray
 
 from livarot.core.inner import inner
-from livarot.core.views import ViewType, make_view
+from livarot.core.views import ViewType, check_bounds, define, make_view, pointer_and_shape, size_of, viewed
 
 W = 8
 
@@ -50,17 +51,8 @@ W = 8
 class Lane(np.ndarray[Any, Any]):
     """W numbers side by side (or W truth values: a mask); never changed in place."""
 
-    def __iadd__(self, other: Any) -> Any:
-        return self + other
-
-    def __isub__(self, other: Any) -> Any:
-        return self - other
-
-    def __imul__(self, other: Any) -> Any:
-        return self * other
-
-    def __itruediv__(self, other: Any) -> Any:
-        return self / other
+    __iadd__, __isub__ = np.ndarray.__add__, np.ndarray.__sub__  # type: ignore[assignment]
+    __imul__, __itruediv__ = np.ndarray.__mul__, np.ndarray.__truediv__  # type: ignore[assignment]
 
 
 class LaneArray:
@@ -189,6 +181,195 @@ ROOT_HALF_BITS = int(np.float64(np.sqrt(0.5)).view(np.int64))
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer kept in the low bits
 
 
+# ------------------------------------------------------------------------------ for the compiler: LLVM vectors
+
+_DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
+_NUMBERS, _INTEGERS, _TRUTHS = (ir.VectorType(item, W) for item in (_DOUBLE, _INT64, ir.IntType(1)))
+_FIRST, _ZEROS = ir.Constant(ir.IntType(32), 0), ir.Constant(ir.VectorType(ir.IntType(32), W), [0] * W)
+
+
+class _Vector(types.Type):
+    """A type that a scalar of its kind converts to, so that ``total = 0.0; total += lane`` is a lane throughout."""
+
+    def __init__(self, name: str, scalar: type[types.Type]) -> None:
+        self.scalar = scalar
+        super().__init__(name=f"{name}{W}")
+
+    def can_convert_from(self, typingctx: Any, other: types.Type) -> Any:
+        return Conversion.safe if isinstance(other, self.scalar) else None
+
+    def unify(self, typingctx: Any, other: types.Type) -> Any:
+        return self if isinstance(other, self.scalar) else None
+
+
+_lane, _mask = _Vector("Lane", types.Number), _Vector("Mask", types.Boolean)
+LANE: types.Type = _lane  # for signatures
+
+
+@register_model(_Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _NUMBERS if kind == _lane else _TRUTHS)
+
+
+@lower_cast(types.Number, _lane)
+@lower_cast(types.Boolean, _mask)
+def _repeated(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    """W times the same."""
+    vector = context.get_value_type(target)
+    scalar = context.cast(builder, value, source, types.float64 if target == _lane else types.boolean)
+    undefined = ir.Constant(vector, ir.Undefined)
+    return builder.shuffle_vector(builder.insert_element(undefined, scalar, _FIRST), undefined, _ZEROS)
+
+
+Emit = Callable[..., Any]
+
+
+def _is_number(*kinds: Any) -> bool:
+    return all(kind == _lane or isinstance(kind, types.Number) for kind in kinds)
+
+
+def _numbers(*kinds: Any) -> Any:
+    """Lanes if one of the arguments is a lane, floats otherwise."""
+    common = _lane if _lane in kinds else types.float64
+    return signature(common, *[common] * len(kinds)) if _is_number(*kinds) else None
+
+
+def _lanes_to(result: Any) -> Emit:
+    """Operators on lanes, or on a lane and a number."""
+    return lambda *kinds: signature(result, *[_lane] * len(kinds)) if _lane in kinds and _is_number(*kinds) else None
+
+
+def _masks_to(result: Any) -> Emit:
+    """Operators on masks; a truth value counts as one where the function is ours."""
+    return lambda *kinds: (
+        signature(result, *[_mask] * len(kinds))
+        if all(kind == _mask or isinstance(kind, types.Boolean) for kind in kinds)
+        and (result != _mask or _mask in kinds)
+        else None
+    )
+
+
+def _plain(emit: Emit) -> Emit:
+    """Instructions that follow from the values alone."""
+    return lambda context, builder, sig, args: emit(builder, *args)
+
+
+def _instruction(name: str) -> Emit:
+    return _plain(lambda builder, *x: getattr(builder, name)(*x))
+
+
+def _comparison(sign: str) -> Emit:
+    # "!=" holds where numbers do not compare, as in Python
+    return _plain(lambda b, x, y: (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, x, y))
+
+
+for _name, _made in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+    for _operator in (getattr(operator, _name), getattr(operator, f"i{_name}")):
+        define(_operator, _lanes_to(_lane), _instruction(_made), _lane, _lane)
+define(operator.neg, _lanes_to(_lane), _instruction("fneg"), _lane)
+for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
+    define(getattr(operator, _name), _lanes_to(_mask), _comparison(_sign), _lane, _lane)
+for _operator, _made in ((operator.and_, "and_"), (operator.or_, "or_")):
+    define(_operator, _masks_to(_mask), _instruction(_made), _mask, _mask)
+define(operator.invert, _masks_to(_mask), _instruction("not_"), _mask)
+
+
+def _chosen(sign: str) -> Emit:
+    return _plain(lambda b, x, y: b.select(b.fcmp_ordered(sign, x, y), x, y))
+
+
+def _intrinsic(name: str) -> Emit:
+    def emit(builder: Any, x: Any) -> Any:
+        kind = ir.FunctionType(x.type, [x.type])
+        suffix = f"v{W}f64" if x.type == _NUMBERS else "f64"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.{suffix}"), [x])
+
+    return _plain(emit)
+
+
+def _type_where(mask: Any, a: Any, b: Any) -> Any:
+    common = _lane if mask == _mask else getattr(_numbers(a, b), "return_type", None)
+    fits = _is_number(a, b) and (mask == _mask or isinstance(mask, types.Boolean))
+    return signature(common, mask, common, common) if fits else None
+
+
+define(maximum, _numbers, _chosen(">"))
+define(minimum, _numbers, _chosen("<"))
+define(sqrt, _numbers, _intrinsic("sqrt"))
+define(absolute, _numbers, _intrinsic("fabs"))
+define(where, _type_where, _instruction("select"))
+define(lane, lambda x: signature(_lane, _lane) if _is_number(x) else None, _plain(lambda b, x: x))
+
+
+def _repeated_like(kind: Any, number: Any) -> Any:
+    """A constant: one number, or W of them where ``kind`` is a vector."""
+    return ir.Constant(kind, [number] * W if isinstance(kind, ir.VectorType) else number)
+
+
+def _bits(builder: Any, x: Any) -> Any:
+    return builder.bitcast(x, _INTEGERS if x.type == _NUMBERS else _INT64)
+
+
+def _emit_power(builder: Any, p: Any, t: Any) -> Any:
+    bits = _bits(builder, t)
+    shifted = builder.shl(bits, _repeated_like(bits.type, 52))
+    return builder.bitcast(builder.add(shifted, _bits(builder, p)), p.type)
+
+
+def _emit_exponent(builder: Any, x: Any) -> Any:
+    bits = _bits(builder, x)
+    half, shift = (_repeated_like(bits.type, number) for number in (ROOT_HALF_BITS, 52))
+    return builder.sitofp(builder.ashr(builder.sub(bits, half), shift), x.type)
+
+
+def _on_bits(emit: Emit) -> Emit:
+    """A mask as a number of W bits."""
+    return _plain(lambda builder, mask: emit(builder, builder.bitcast(mask, ir.IntType(W))))
+
+
+define(times_power_of_two, _numbers, _plain(_emit_power))
+define(exponent_of, _numbers, _plain(_emit_exponent))
+define(any_of, _masks_to(types.boolean), _on_bits(lambda b, x: b.icmp_unsigned("!=", x, x.type(0))))
+define(all_of, _masks_to(types.boolean), _on_bits(lambda b, x: b.icmp_unsigned("==", x, x.type(-1))))
+define(count_of, _masks_to(types.int64), _on_bits(lambda b, x: b.zext(b.ctpop(x), _INT64)))
+
+
+def _type_number(x: Any, at: Any) -> Any:
+    return signature(types.float64, _lane, types.int64) if x == _lane and isinstance(at, types.Integer) else None
+
+
+def _type_with(x: Any, at: Any, number: Any) -> Any:
+    fits = x == _lane and isinstance(at, types.Integer) and isinstance(number, types.Number)
+    return signature(_lane, _lane, types.int64, types.float64) if fits else None
+
+
+define(number_in, _type_number, _instruction("extract_element"))
+define(with_number, _type_with, _plain(lambda b, x, at, number: b.insert_element(x, number, at)))
+
+
+def polynomial(*coefficients: float) -> Callable[[Any], Any]:
+    """x -> (..(c_0 x + c_1) x + ..) x + c_n, lane by lane and in this order."""
+
+    def value(x: Any) -> Any:
+        total: Any = coefficients[0]
+        for c in coefficients[1:]:
+            total = total * x + c
+        return total
+
+    def emit(builder: Any, x: Any) -> Any:
+        total, *rest = (_repeated_like(x.type, c) for c in coefficients)
+        for c in rest:
+            total = builder.fadd(builder.fmul(total, x), c)
+        return total
+
+    define(value, _numbers, _plain(emit))
+    return value
+
+
+_taylor = polynomial(*[1.0 / math.factorial(k) for k in range(12, -1, -1)])
+
+
 @inner
 def exp(x):
     """e^x for x <= 0 (clamped at -700), to 4e-16 relative.
@@ -199,383 +380,84 @@ def exp(x):
     t = x * 1.4426950408889634 + ROUNDER
     k = t - ROUNDER
     r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    p = r * (1.0 / 479001600.0) + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return times_power_of_two(p, t)
+    return times_power_of_two(_taylor(r), t)
 
 
-# ------------------------------------------------------------------------------ for the compiler: LLVM vectors
+# ------------------------------------------------------------------------------ lanes in memory
 
-_DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
-_NUMBERS = ir.VectorType(_DOUBLE, W)
-_INTEGERS = ir.VectorType(_INT64, W)
-_TRUTHS = ir.VectorType(ir.IntType(1), W)
-_ZEROS = ir.Constant(ir.VectorType(ir.IntType(32), W), [0] * W)
 
+def _type_lanes(numbers: Any) -> Any:
+    seen = viewed(numbers)
+    return ViewType(_lane, seen.ndim - 1) if seen and seen.dtype == types.float64 and seen.ndim > 1 else None
 
-class _Vector(types.Type):
-    """A type that a scalar of its kind converts to, so that ``total = 0.0; total += lane`` is a lane throughout."""
 
-    scalar: type[types.Type]
-
-    def can_convert_from(self, typingctx: Any, other: types.Type) -> Any:
-        return Conversion.safe if isinstance(other, self.scalar) else None
-
-    def unify(self, typingctx: Any, other: types.Type) -> Any:
-        return self if isinstance(other, self.scalar) else None
-
-
-class _LaneType(_Vector):
-    scalar = types.Number
-
-    def __init__(self) -> None:
-        super().__init__(name=f"Lane{W}")
-
-
-class _MaskType(_Vector):
-    scalar = types.Boolean
-
-    def __init__(self) -> None:
-        super().__init__(name=f"Mask{W}")
-
-
-_lane, _mask = _LaneType(), _MaskType()
-
-
-@register_model(_LaneType)
-class _LaneModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _NUMBERS)
-
-
-@register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _TRUTHS)
-
-
-def _repeated(builder: Any, scalar: Any, kind: Any) -> Any:
-    """A vector of W equal numbers."""
-    undefined = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, undefined, _ZEROS)
-
-
-@lower_cast(types.Number, _LaneType)
-def _number_to_lane(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return _repeated(builder, context.cast(builder, value, source, types.float64), _NUMBERS)
-
-
-@lower_cast(types.Boolean, _MaskType)
-def _bool_to_mask(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return _repeated(builder, builder.trunc(value, ir.IntType(1)) if value.type.width > 1 else value, _TRUTHS)
-
-
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, _LaneType | types.Number)
-
-
-def _has_lane(*kinds: Any) -> bool:
-    return all(map(_is_number, kinds)) and any(isinstance(kind, _LaneType) for kind in kinds)
-
-
-Emit = Callable[..., Any]
-
-
-def _operation(operation: Any, emit: Emit, result: Any, kinds: tuple[Any, ...]) -> None:
-    """An operator on lanes, or on a lane and a number."""
-
-    class Template(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            return signature(result, *args) if len(args) == len(kinds) and _has_lane(*args) else None
-
-    infer_global(operation)(Template)
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        vectors = [context.cast(builder, x, kind, _lane) for x, kind in zip(args, sig.args, strict=True)]
-        return emit(builder, *vectors)
-
-    if len(kinds) == 1:
-        lower_builtin(operation, _LaneType)(lower)
-    else:
-        for pair in ((_LaneType, _LaneType), (_LaneType, types.Number), (types.Number, _LaneType)):
-            lower_builtin(operation, *pair)(lower)
-
-
-def _arithmetic(name: str) -> Emit:
-    return lambda builder, *x: getattr(builder, name)(*x)
-
-
-def _comparison(sign: str) -> Emit:
-    if sign == "!=":  # holds where numbers do not compare, as in Python
-        return lambda builder, a, b: builder.fcmp_unordered(sign, a, b)
-    return lambda builder, a, b: builder.fcmp_ordered(sign, a, b)
-
-
-for _name, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
-    _operation(getattr(operator, _name), _arithmetic(_instruction), _lane, (0, 0))
-    _operation(getattr(operator, f"i{_name}"), _arithmetic(_instruction), _lane, (0, 0))
-_operation(operator.neg, _arithmetic("fneg"), _lane, (0,))
-for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
-    _operation(getattr(operator, _name), _comparison(_sign), _mask, (0, 0))
-
-
-def _mask_operation(operation: Any, instruction: str, count: int) -> None:
-    class Template(AbstractTemplate):
-        def generic(self, args: Any, kws: Any) -> Any:
-            masks = len(args) == count and all(isinstance(kind, _MaskType) for kind in args)
-            return signature(_mask, *args) if masks else None
-
-    infer_global(operation)(Template)
-    lower_builtin(operation, *[_MaskType] * count)(
-        lambda context, builder, sig, args: getattr(builder, instruction)(*args)
-    )
-
-
-_mask_operation(operator.and_, "and_", 2)
-_mask_operation(operator.or_, "or_", 2)
-_mask_operation(operator.invert, "not_", 1)
-
-
-def _function(function: Callable[..., Any], typer: Callable[..., Any]) -> Callable[[Emit], Emit]:
-    """Register the compiled form of one of the Python functions above: its result type and its instructions."""
-    type_callable(function)(lambda context: typer)
-
-    def register(emit: Emit) -> Emit:
-        lower_builtin(function, types.VarArg(types.Any))(emit)
-        return emit
-
-    return register
-
-
-def _numbers_to(result: Any) -> Callable[..., Any]:
-    """lane for lanes, the float type for floats."""
-
-    def typer(*kinds: Any) -> Any:
-        if _has_lane(*kinds):
-            return result
-        return types.float64 if all(isinstance(kind, types.Number) for kind in kinds) else None
-
-    return typer
-
-
-def _one(a: Any) -> Any:
-    return _numbers_to(_lane)(a)
-
-
-def _two(a: Any, b: Any) -> Any:
-    return _numbers_to(_lane)(a, b)
-
-
-def _choice(mask: Any, a: Any, b: Any) -> Any:
-    if isinstance(mask, _MaskType):
-        return _lane if _is_number(a) and _is_number(b) else None
-    return _numbers_to(_lane)(a, b) if isinstance(mask, types.Boolean) else None
-
-
-def _common(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
-    """All arguments as the result's type."""
-    return [context.cast(builder, x, kind, sig.return_type) for x, kind in zip(args, sig.args, strict=True)]
-
-
-@_function(where, _choice)
-def _emit_where(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    a, b = (context.cast(builder, args[n], sig.args[n], sig.return_type) for n in (1, 2))
-    truth = (
-        args[0] if isinstance(sig.args[0], _MaskType) else context.cast(builder, args[0], sig.args[0], types.boolean)
-    )
-    return builder.select(truth, a, b)
-
-
-@_function(maximum, _two)
-def _emit_maximum(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    a, b = _common(context, builder, sig, args)
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
-@_function(minimum, _two)
-def _emit_minimum(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    a, b = _common(context, builder, sig, args)
-    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-
-def _call(builder: Any, name: str, x: Any) -> Any:
-    suffix = f"v{W}f64" if isinstance(x.type, ir.VectorType) else "f64"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.{name}.{suffix}"
-    )
-    return builder.call(function, [x])
-
-
-@_function(sqrt, _one)
-def _emit_sqrt(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _call(builder, "sqrt", _common(context, builder, sig, args)[0])
-
-
-@_function(absolute, _one)
-def _emit_absolute(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _call(builder, "fabs", _common(context, builder, sig, args)[0])
-
-
-@_function(lane, lambda x: _lane if _is_number(x) else None)
-def _emit_lane(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return context.cast(builder, args[0], sig.args[0], _lane)
-
-
-@_function(times_power_of_two, _two)
-def _emit_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    p, t = _common(context, builder, sig, args)
-    vector = isinstance(p.type, ir.VectorType)
-    whole = _INTEGERS if vector else _INT64
-    shift = ir.Constant(whole, [52] * W) if vector else ir.Constant(whole, 52)
-    bits = builder.add(builder.shl(builder.bitcast(t, whole), shift), builder.bitcast(p, whole))
-    return builder.bitcast(bits, p.type)
-
-
-@_function(exponent_of, _one)
-def _emit_exponent(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    x = _common(context, builder, sig, args)[0]
-    vector = isinstance(x.type, ir.VectorType)
-    whole = _INTEGERS if vector else _INT64
-    half, shift = (ir.Constant(whole, [n] * W if vector else n) for n in (ROOT_HALF_BITS, 52))
-    return builder.sitofp(builder.ashr(builder.sub(builder.bitcast(x, whole), half), shift), x.type)
-
-
-def _on_mask(result: Any) -> Callable[..., Any]:
-    return lambda mask: result if isinstance(mask, _MaskType | types.Boolean) else None
-
-
-def _as_bits(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.bitcast(context.cast(builder, args[0], sig.args[0], _mask), ir.IntType(W))
-
-
-@_function(any_of, _on_mask(types.boolean))
-def _emit_any(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    bits = _as_bits(context, builder, sig, args)
-    return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
-
-
-@_function(all_of, _on_mask(types.boolean))
-def _emit_all(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    bits = _as_bits(context, builder, sig, args)
-    return builder.icmp_unsigned("==", bits, ir.Constant(bits.type, -1))
-
-
-@_function(count_of, _on_mask(types.int64))
-def _emit_count(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.zext(builder.ctpop(_as_bits(context, builder, sig, args)), _INT64)
-
-
-@_function(
-    number_in, lambda x, at: types.float64 if isinstance(x, _LaneType) and isinstance(at, types.Integer) else None
-)
-def _emit_number(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.extract_element(args[0], context.cast(builder, args[1], sig.args[1], types.int64))
-
-
-def _type_with(x: Any, at: Any, number: Any) -> Any:
-    return _lane if isinstance(x, _LaneType) and isinstance(at, types.Integer) and _is_number(number) else None
-
-
-@_function(with_number, _type_with)
-def _emit_with(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    number = context.cast(builder, args[2], sig.args[2], types.float64)
-    return builder.insert_element(args[0], number, context.cast(builder, args[1], sig.args[1], types.int64))
-
-
-def _lanes_type(numbers: Any) -> Any:
-    fits = isinstance(numbers, types.Array | ViewType) and numbers.dtype == types.float64 and numbers.ndim > 1
-    packed = isinstance(numbers, ViewType) or (fits and numbers.layout == "C")
-    return ViewType(_lane, numbers.ndim - 1) if fits and packed else None
-
-
-@_function(lanes, _lanes_type)
 def _emit_lanes(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    if isinstance(sig.args[0], ViewType):
-        source = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
-    else:
-        source = context.make_array(sig.args[0])(context, builder, args[0])
-    shape = cgutils.unpack_tuple(builder, source.shape, sig.args[0].ndim)[:-1]
-    return make_view(context, builder, sig.return_type, builder.bitcast(source.data, _NUMBERS.as_pointer()), shape)
+    data, shape = pointer_and_shape(context, builder, sig.args[0], args[0])
+    return make_view(context, builder, sig.return_type, data, shape[:-1])
 
 
-@_function(
-    numbers_of,
-    lambda array: ViewType(types.float64, 1) if isinstance(array, ViewType) and array.dtype == _lane else None,
-)
+def _type_numbers(array: Any) -> Any:
+    return ViewType(types.float64, 1) if isinstance(array, ViewType) and array.dtype == _lane else None
+
+
 def _emit_numbers(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    source = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
-    count = ir.Constant(_INT64, W)
-    for length in cgutils.unpack_tuple(builder, source.shape, sig.args[0].ndim):
-        count = builder.mul(count, length)
-    return make_view(context, builder, sig.return_type, builder.bitcast(source.data, _DOUBLE.as_pointer()), [count])
+    data, shape = pointer_and_shape(context, builder, sig.args[0], args[0])
+    return make_view(context, builder, sig.return_type, data, [size_of(builder, [*shape, _INT64(W)])])
 
 
 def _is_flat(kind: Any, *items: Any) -> bool:
     return isinstance(kind, ViewType) and kind.ndim == 1 and kind.dtype in items
 
 
-def _places_fit(array: Any, places: Any, shift: Any) -> bool:
-    return (
-        _is_flat(array, types.float64, types.int64, types.int32)
-        and _is_flat(places, types.int64, types.int32)
-        and isinstance(shift, types.Integer)
-    )
+def _type_load(array: Any, first: Any) -> Any:
+    fits = _is_flat(array, types.float64) and isinstance(first, types.Integer)
+    return signature(_lane, array, types.int64) if fits else None
+
+
+def _emit_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data, (length,) = pointer_and_shape(context, builder, sig.args[0], args[0])
+    check_bounds(context, builder, builder.add(args[1], _INT64(W - 1)), length)
+    return builder.load(builder.bitcast(builder.gep(data, [args[1]]), _NUMBERS.as_pointer()), align=8)
+
+
+def _scattered(result: Any) -> Emit:
+    def typer(array: Any, places: Any, shift: Any, *x: Any) -> Any:
+        fits = _is_flat(array, types.float64, types.int64, types.int32) and _is_flat(places, types.int64, types.int32)
+        fits = fits and isinstance(shift, types.Integer) and _is_number(*x)
+        return signature(result, array, places, types.int64, *[_lane] * len(x)) if fits else None
+
+    return typer
 
 
 def _pointers(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
     """Where the W numbers of :func:`take` or :func:`put` lie."""
-    array, places = (cgutils.create_struct_proxy(sig.args[n])(context, builder, args[n]) for n in (0, 1))
-    shift = context.cast(builder, args[2], sig.args[2], types.int64)
-    pointers = []
+    data, (length,) = pointer_and_shape(context, builder, sig.args[0], args[0])
+    places, pointers = pointer_and_shape(context, builder, sig.args[1], args[1])[0], []
     for at in range(W):
-        place = builder.load(builder.gep(places.data, [ir.Constant(_INT64, at)]))
-        index = builder.add(context.cast(builder, place, sig.args[1].dtype, types.int64), shift)
-        if context.enable_boundscheck:
-            cgutils.do_boundscheck(context, builder, index, builder.extract_value(array.shape, 0))
-        pointers.append(builder.gep(array.data, [index]))
+        place = builder.load(builder.gep(places, [_INT64(at)]))
+        index = builder.add(context.cast(builder, place, sig.args[1].dtype, types.int64), args[2])
+        check_bounds(context, builder, index, length)
+        pointers.append(builder.gep(data, [index]))
     return pointers
 
 
-def _type_neighbours(array: Any, first: Any) -> Any:
-    return _lane if _is_flat(array, types.float64) and isinstance(first, types.Integer) else None
-
-
-@_function(load_lane, _type_neighbours)
-def _emit_load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
-    first = context.cast(builder, args[1], sig.args[1], types.int64)
-    if context.enable_boundscheck:
-        last = builder.add(first, ir.Constant(_INT64, W - 1))
-        cgutils.do_boundscheck(context, builder, last, builder.extract_value(array.shape, 0))
-    return builder.load(builder.bitcast(builder.gep(array.data, [first]), _NUMBERS.as_pointer()), align=8)
-
-
-@_function(take, lambda array, places, shift: _lane if _places_fit(array, places, shift) else None)
 def _emit_take(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     found = ir.Constant(_NUMBERS, ir.Undefined)
     for at, pointer in enumerate(_pointers(context, builder, sig, args)):
         number = context.cast(builder, builder.load(pointer), sig.args[0].dtype, types.float64)
-        found = builder.insert_element(found, number, ir.Constant(ir.IntType(32), at))
+        found = builder.insert_element(found, number, _INT64(at))
     return found
 
 
-@_function(
-    put, lambda array, places, shift, x: types.none if _places_fit(array, places, shift) and _is_number(x) else None
-)
 def _emit_put(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    vector = context.cast(builder, args[3], sig.args[3], _lane)
     for at, pointer in enumerate(_pointers(context, builder, sig, args)):
-        number = builder.extract_element(vector, ir.Constant(ir.IntType(32), at))
+        number = builder.extract_element(args[3], _INT64(at))
         builder.store(context.cast(builder, number, types.float64, sig.args[0].dtype), pointer)
     return context.get_dummy_value()
+
+
+define(lanes, _type_lanes, _emit_lanes)
+define(numbers_of, _type_numbers, _emit_numbers)
+define(load_lane, _type_load, _emit_load)
+define(take, _scattered(_lane), _emit_take)
+define(put, _scattered(types.none), _emit_put)

@@ -72,6 +72,13 @@ def copy(x, to):
 
 
 @inner
+def add(x, by, y, to):
+    """to = x + by y."""
+    for i in range(len(to)):
+        to[i] = x[i] + by * y[i]
+
+
+@inner
 def identity(blocks, scale, to):
     """to = scale * I."""
     for i in range(len(to)):
@@ -144,8 +151,7 @@ def project_packed(blocks, metric, shape, target, radius, out, room):
     mu, steps, sound = 0.0, 0, True
     while steps < MAX_NEWTON:
         steps += 1
-        for i in range(len(room.shifted)):
-            room.shifted[i] = metric[i] + mu * shape[i]
+        add(metric, mu, shape, room.shifted)
         sound &= factor(blocks, room.shifted, room.low)
         if mu > 0.0:
             copy(room.product, out)
@@ -265,16 +271,10 @@ def invert_lower(low, at, n, inv, to):
 
 
 @jit
-def project_dense(bundle, metric, shape, target, radius, out):
-    """:func:`project_packed`."""
-    matrices, vectors = np.empty((2, metric.size)), np.empty((3, target.size))
-    sides = view(metric), view(shape), view(target)
-    return _project_in(opened(bundle), sides, radius, view(out), matrices, vectors)
-
-
-@inner
-def _project_in(blocks, sides, radius, out, matrices, vectors):
-    return project_packed(blocks, *sides, radius, out, make_room(view(matrices), view(vectors)))
+def project_dense(bundle, metric, shape, target, radius, out, matrices, vectors):
+    """:func:`project_packed`, with memory (2, G) and (3, d)."""
+    room = make_room(view(matrices), view(vectors))
+    return project_packed(opened(bundle), view(metric), view(shape), view(target), radius, view(out), room)
 
 
 def one_block(dim: int) -> Bundle:

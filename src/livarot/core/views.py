@@ -19,14 +19,31 @@ has them checked.  Without the compiler views are the arrays themselves.
 from __future__ import annotations
 
 import operator
-from functools import cache
-from typing import Any
+from array import array
+from copy import deepcopy
+from functools import cache, reduce
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
-from numba.extending import NativeValue, lower_builtin, lower_getattr, models, register_model, type_callable, unbox
+from numba.core.registry import cpu_target
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    Signature,
+    infer_getattr,
+    signature,
+)
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
 from numba.np.numpy_support import from_dtype
 
 
@@ -55,6 +72,27 @@ def flat(array: Any) -> Any:
 _INT = ir.IntType(64)
 
 
+def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
+    """The compiled form of a Python function: what it gives for which types, and its instructions.
+
+    ``typer`` is asked with the types of the arguments.  It gives None, the type of the result, or a signature with the
+    types that the arguments are converted to first.  Functions that numba knows already name the ``kinds`` they are
+    extended to.
+    """
+
+    class Template(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            found = typer(*args)
+            return found if found is None or isinstance(found, Signature) else signature(found, *args)
+
+    typing, ours = cpu_target.typing_context, types.Function(Template)
+    known = typing._lookup_global(function)
+    typing._insert_global(function, ours.augment(known) if known else ours)  # asked first: numba tries one by one
+    lower_builtin(function, *(kinds or [types.VarArg(types.Any)]))(emit)
+
+
 class ViewType(types.Type):
     """The type of views: what they hold and the number of axes."""
 
@@ -77,83 +115,93 @@ class _ViewModel(models.StructModel):
 def make_view(context: Any, builder: Any, kind: ViewType, data: Any, shape: list[Any]) -> Any:
     """A view of that type from a pointer and its lengths."""
     made = cgutils.create_struct_proxy(kind)(context, builder)
-    made.data = data
+    made.data = builder.bitcast(data, context.get_value_type(types.CPointer(kind.dtype)))
     made.shape = cgutils.pack_array(builder, shape)
     return made._getvalue()
 
 
-def _opened(context: Any, builder: Any, kind: ViewType, value: Any) -> tuple[Any, list[Any]]:
-    """Pointer and lengths of a view."""
-    found = cgutils.create_struct_proxy(kind)(context, builder, value)
+def pointer_and_shape(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any]]:
+    """Pointer and lengths of a view or an array."""
+    proxy = cgutils.create_struct_proxy(kind) if isinstance(kind, ViewType) else context.make_array(kind)
+    found = proxy(context, builder, value)
     return found.data, cgutils.unpack_tuple(builder, found.shape, kind.ndim)
 
 
-@type_callable(view)
-def _type_view(context: Any) -> Any:
-    def typer(array: Any) -> Any:
-        if isinstance(array, ViewType):
-            return array
-        plain = isinstance(array, types.Array) and array.layout == "C" and array.ndim <= 3
-        return ViewType(array.dtype, array.ndim) if plain else None
-
-    return typer
+def size_of(builder: Any, shape: list[Any]) -> Any:
+    """The product of the lengths."""
+    return reduce(builder.mul, shape)
 
 
-@lower_builtin(view, ViewType)
-def _view_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return args[0]
+def check_bounds(context: Any, builder: Any, index: Any, length: Any) -> None:
+    """With NUMBA_BOUNDSCHECK=1: raise an IndexError unless 0 <= index < length."""
+    if context.enable_boundscheck:
+        cgutils.do_boundscheck(context, builder, index, length)
 
 
-@lower_builtin(view, types.Array)
-def _view_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    array = context.make_array(sig.args[0])(context, builder, args[0])
-    shape = cgutils.unpack_tuple(builder, array.shape, sig.args[0].ndim)
-    return make_view(context, builder, sig.return_type, array.data, shape)
+def viewed(array: Any) -> Any:
+    """The type of the view of an array or a view; None for anything else."""
+    packed = isinstance(array, types.Array) and array.layout == "C" and array.ndim <= 3
+    return ViewType(array.dtype, array.ndim) if packed or isinstance(array, ViewType) else None
 
 
-def _integers(kind: Any) -> int:
-    """How many indices an index is; 0 if it is none."""
-    if isinstance(kind, types.Integer):
-        return 1
-    whole = isinstance(kind, types.BaseTuple) and all(isinstance(item, types.Integer) for item in kind)
-    return len(kind) if whole else 0
+def _emit_view(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return make_view(context, builder, sig.return_type, *pointer_and_shape(context, builder, sig.args[0], args[0]))
 
 
-@infer_global(operator.getitem)
-class _TypeGet(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        if not isinstance(args[0], ViewType):
-            return None
-        count = _integers(args[1])
-        if not 0 < count <= args[0].ndim:
-            return None
-        left = args[0].ndim - count
-        return signature(ViewType(args[0].dtype, left) if left else args[0].dtype, *args)
+def _emit_flat(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data, shape = pointer_and_shape(context, builder, sig.args[0], args[0])
+    return make_view(context, builder, sig.return_type, data, [size_of(builder, shape)])
 
 
-@infer_global(operator.setitem)
-class _TypeSet(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        if isinstance(args[0], ViewType) and _integers(args[1]) == args[0].ndim:
-            return signature(types.none, args[0], args[1], args[0].dtype)
+def _type_some(flat: Any, first: Any, *lengths: Any) -> Any:
+    whole = all(isinstance(kind, types.Integer) for kind in (first, *lengths))
+    if not (whole and isinstance(flat, ViewType) and flat.ndim == 1):
         return None
+    return signature(ViewType(flat.dtype, len(lengths)), flat, *[types.int64] * (1 + len(lengths)))
+
+
+def _emit_some(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data, (length,) = pointer_and_shape(context, builder, sig.args[0], args[0])
+    end = builder.add(args[1], size_of(builder, args[2:]))
+    check_bounds(context, builder, end, builder.add(length, ir.Constant(_INT, 1)))
+    return make_view(context, builder, sig.return_type, builder.gep(data, [args[1]]), args[2:])
+
+
+define(view, viewed, _emit_view)
+define(flat, lambda array: ViewType(array.dtype, 1) if isinstance(array, ViewType) else None, _emit_flat)
+define(part, _type_some, _emit_some)
+define(matrix, _type_some, _emit_some)
+
+
+def _left(array: Any, index: Any) -> int:
+    """How many axes of a view are left when it is indexed; -1 if it cannot be."""
+    whole = index if isinstance(index, types.BaseTuple) else [index]
+    fits = isinstance(array, ViewType) and all(isinstance(kind, types.Integer) for kind in whole)
+    return array.ndim - len(whole) if fits and 0 < len(whole) <= array.ndim else -1
+
+
+def _type_get(array: Any, index: Any) -> Any:
+    left = _left(array, index)
+    return None if left < 0 else ViewType(array.dtype, left) if left else array.dtype
+
+
+def _type_set(array: Any, index: Any, value: Any) -> Any:
+    return signature(types.none, array, index, array.dtype) if _left(array, index) == 0 else None
 
 
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, list[Any]]:
     """Pointer to what an index names, and the lengths of the axes left."""
-    data, shape = _opened(context, builder, sig.args[0], args[0])
-    kinds = [sig.args[1]] if isinstance(sig.args[1], types.Integer) else list(sig.args[1])
-    values = [args[1]] if isinstance(sig.args[1], types.Integer) else cgutils.unpack_tuple(builder, args[1], len(kinds))
-    flat = None
-    for axis, length in enumerate(shape):
-        if axis < len(kinds):
-            index = context.cast(builder, values[axis], kinds[axis], types.int64)
-            if context.enable_boundscheck:
-                cgutils.do_boundscheck(context, builder, index, length)
-            flat = index if flat is None else builder.add(builder.mul(flat, length), index)
-        else:
-            flat = builder.mul(flat, length)
-    return builder.gep(data, [flat]), shape[len(kinds) :]
+    data, shape = pointer_and_shape(context, builder, sig.args[0], args[0])
+    many = isinstance(sig.args[1], types.BaseTuple)
+    kinds = list(sig.args[1]) if many else [sig.args[1]]
+    values = cgutils.unpack_tuple(builder, args[1], len(kinds)) if many else [args[1]]
+    indices = [context.cast(builder, value, kind, types.int64) for value, kind in zip(values, kinds, strict=True)]
+    for index, length in zip(indices, shape, strict=False):
+        check_bounds(context, builder, index, length)
+    flat, left = indices[0], shape[len(indices) :]
+    for index, length in zip(indices[1:], shape[1:], strict=False):
+        flat = builder.add(builder.mul(flat, length), index)
+    return builder.gep(data, [size_of(builder, [flat, *left])]), left
 
 
 def _align(kind: Any) -> int:
@@ -173,20 +221,13 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-for _index in (types.Integer, types.BaseTuple):
-    lower_builtin(operator.getitem, ViewType, _index)(_get)
-    lower_builtin(operator.setitem, ViewType, _index, types.Any)(_set)
+def _emit_len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return pointer_and_shape(context, builder, sig.args[0], args[0])[1][0]
 
 
-@infer_global(len)
-class _TypeLen(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(types.intp, *args) if isinstance(args[0], ViewType) else None
-
-
-@lower_builtin(len, ViewType)
-def _len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _opened(context, builder, sig.args[0], args[0])[1][0]
+define(operator.getitem, _type_get, _get, ViewType, types.Any)
+define(operator.setitem, _type_set, _set, ViewType, types.Any, types.Any)
+define(len, lambda array: types.intp if isinstance(array, ViewType) else None, _emit_len, ViewType)
 
 
 @infer_getattr
@@ -199,77 +240,43 @@ class _ViewAttributes(AttributeTemplate):
 
 @lower_getattr(ViewType, "shape")
 def _shape(context: Any, builder: Any, kind: ViewType, value: Any) -> Any:
-    return cgutils.pack_array(builder, _opened(context, builder, kind, value)[1])
-
-
-@type_callable(part)
-def _type_part(context: Any) -> Any:
-    def typer(flat: Any, first: Any, count: Any) -> Any:
-        fits = isinstance(flat, ViewType) and flat.ndim == 1 and _integers(first) == _integers(count) == 1
-        return flat if fits else None
-
-    return typer
-
-
-@type_callable(matrix)
-def _type_matrix(context: Any) -> Any:
-    def typer(flat: Any, first: Any, n: Any, m: Any) -> Any:
-        fits = isinstance(flat, ViewType) and flat.ndim == 1 and all(_integers(k) == 1 for k in (first, n, m))
-        return ViewType(flat.dtype, 2) if fits else None
-
-    return typer
-
-
-def _some(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    data, (length,) = _opened(context, builder, sig.args[0], args[0])
-    first, *shape = (
-        context.cast(builder, x, kind, types.int64) for x, kind in zip(args[1:], sig.args[1:], strict=True)
-    )
-    if context.enable_boundscheck:
-        end = first
-        count = shape[0] if len(shape) == 1 else builder.mul(*shape)
-        end = builder.add(first, count)
-        cgutils.do_boundscheck(context, builder, end, builder.add(length, ir.Constant(_INT, 1)))
-    return make_view(context, builder, sig.return_type, builder.gep(data, [first]), shape)
-
-
-lower_builtin(part, ViewType, types.Integer, types.Integer)(_some)
-lower_builtin(matrix, ViewType, types.Integer, types.Integer, types.Integer)(_some)
-
-
-@type_callable(flat)
-def _type_flat(context: Any) -> Any:
-    return lambda array: ViewType(array.dtype, 1) if isinstance(array, ViewType) else None
-
-
-@lower_builtin(flat, ViewType)
-def _flat(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    data, shape = _opened(context, builder, sig.args[0], args[0])
-    count = shape[0]
-    for length in shape[1:]:
-        count = builder.mul(count, length)
-    return make_view(context, builder, sig.return_type, data, [count])
+    return cgutils.pack_array(builder, pointer_and_shape(context, builder, kind, value)[1])
 
 
 # ------------------------------------------------------------------------------ many arrays as one argument
 
 
-class Bundle:
-    """A NamedTuple of C-contiguous arrays, whole numbers and further NamedTuples, as one argument of a kernel.
+class Bundle(array):  # type: ignore[type-arg]
+    """A NamedTuple of C-contiguous arrays, numbers and further NamedTuples, as one argument of a kernel.
 
     Handing twenty arrays to a compiled function costs microseconds each time; a bundle is made once and costs as much
-    as one number.  :func:`opened` gives the same NamedTuple back, with views in place of the arrays.
+    as one array.  :func:`opened` gives the same NamedTuple back, with views in place of the arrays.  What counts as a
+    whole number (``__index__``) is one: also another bundle, which is its address.
+
+    It is an array of addresses, lengths and numbers, with a class for each combination of types: numba knows the type
+    of a buffer by its class, without a look at attributes, which would take as long as the call.
     """
 
-    def __init__(self, fields: Any) -> None:
-        self.fields = fields  # the arrays stay alive as long as the bundle does
-        entries: list[int] = []
-        self._numba_type_ = _bundle_type(_listed(fields, entries))
-        self._table = np.array(entries, dtype=np.int64)
-        self.address = self._table.__array_interface__["data"][0]
+    fields: Any  # the arrays stay alive as long as the bundle does
+    _numba_type_: BundleType
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __new__(cls, fields: Any) -> Bundle:
+        entries: list[int] = []
+        made: Any = array.__new__(_bundle_class(_listed(fields, entries)), "q", entries)
+        made.fields = fields
+        return cast("Bundle", made)
+
+    def __index__(self) -> int:
+        return int(self.buffer_info()[0])
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return Bundle, (self.fields,)  # a copy lists the addresses of its own arrays
+
+    def __copy__(self) -> Bundle:
+        return Bundle(self.fields)
+
+    def __deepcopy__(self, memo: Any) -> Bundle:
+        return Bundle(deepcopy(self.fields, memo))
 
 
 class BundleType(types.Type):
@@ -290,19 +297,27 @@ def _listed(item: Any, entries: list[int]) -> Any:
         entries.append(item.__array_interface__["data"][0])
         entries.extend(item.shape)
         return item.dtype, item.ndim
+    if isinstance(item, float):
+        entries.append(int(np.float64(item).view(np.int64)))
+        return float
     entries.append(operator.index(item))
-    return None
+    return int
 
 
 @cache
-def _bundle_type(listed: Any) -> BundleType:
-    return BundleType(_opened_type(listed))
+def _bundle_class(listed: Any) -> type[Bundle]:
+    return type("Bundle", (Bundle,), {"_numba_type_": BundleType(_opened_type(listed))})
+
+
+@typeof_impl.register(Bundle)
+def _typeof_bundle(bundle: Bundle, _: Any) -> BundleType:
+    return bundle._numba_type_
 
 
 def _opened_type(listed: Any) -> types.Type:
     """The type of an item as :func:`opened` gives it."""
-    if listed is None:
-        return types.int64
+    if listed in (int, float):
+        return types.int64 if listed is int else types.float64
     if isinstance(listed[0], np.dtype):
         return ViewType(from_dtype(listed[0]), listed[1])
     return types.NamedTuple([_opened_type(field) for field in listed[1:]], listed[0])
@@ -316,9 +331,10 @@ class _BundleModel(models.PrimitiveModel):
 
 @unbox(BundleType)
 def _unbox_bundle(kind: BundleType, bundle: Any, c: Any) -> Any:
-    address = c.pyapi.object_getattr_string(bundle, "address")
-    pointer = c.builder.inttoptr(c.pyapi.long_as_longlong(address), _INT.as_pointer())
-    c.pyapi.decref(address)
+    buffer = c.pyapi.alloca_buffer()
+    c.pyapi.get_buffer(bundle, buffer)
+    pointer = c.builder.load(c.builder.bitcast(buffer, _INT.as_pointer().as_pointer()))  # its first field
+    c.pyapi.release_buffer(buffer)
     return NativeValue(pointer)
 
 
@@ -327,13 +343,7 @@ def opened(bundle: Any) -> Any:
     return bundle.fields
 
 
-@type_callable(opened)
-def _type_opened(context: Any) -> Any:
-    return lambda bundle: bundle.content if isinstance(bundle, BundleType) else None
-
-
-@lower_builtin(opened, BundleType)
-def _opened_bundle(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _emit_opened(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     read = 0
 
     def entry() -> Any:
@@ -345,9 +355,11 @@ def _opened_bundle(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if isinstance(kind, types.BaseTuple):
             return context.make_tuple(builder, kind, [build(field) for field in kind])
         if isinstance(kind, ViewType):
-            pointer = context.get_value_type(types.CPointer(kind.dtype))
-            data = builder.inttoptr(entry(), pointer)
+            data = builder.inttoptr(entry(), _INT.as_pointer())
             return make_view(context, builder, kind, data, [entry() for _ in range(kind.ndim)])
-        return entry()
+        return builder.bitcast(entry(), ir.DoubleType()) if kind == types.float64 else entry()
 
     return build(sig.return_type)
+
+
+define(opened, lambda bundle: bundle.content if isinstance(bundle, BundleType) else None, _emit_opened)

@@ -1,27 +1,36 @@
 """From logged data to a model: tables in, a transition model with standard errors and confidence sets out."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.bootstrap import Bootstrap, bootstrap
-from livarot.data.fitting.diagnostics import (
-    Calibration,
-    HeldOut,
-    calibration,
-    held_out,
-    influence,
-    likelihood_ratio,
-    residuals,
-)
 from livarot.data.fitting.features import Computed
 from livarot.data.fitting.inference import LikelihoodRatio, Summary
 from livarot.data.fitting.separation import NotIdentified
 from livarot.data.reading.choices import Choices, ModelLabels
 from livarot.data.reading.table import DataWarning, Labels
-from livarot.data.use.files import load_fit, save_fit
-from livarot.data.use.intervals import ValueInterval, value_interval
-from livarot.data.use.plans import plan_optimistic, plan_robust, robust_radius, support_check
-from livarot.data.use.policy_table import policy_table, write_policy
 from livarot.data.use.to_mdp import labels_of
-from livarot.data.use.warm_start import WarmStarted, warm_start
+
+if TYPE_CHECKING:
+    from livarot.data.fitting.diagnostics import (
+        Calibration,
+        HeldOut,
+        calibration,
+        held_out,
+        influence,
+        likelihood_ratio,
+        residuals,
+    )
+    from livarot.data.use.files import load_fit, save_fit
+    from livarot.data.use.intervals import ValueInterval, value_interval
+    from livarot.data.use.plans import plan_optimistic, plan_robust, robust_radius, support_check
+    from livarot.data.use.policy_table import policy_table, write_policy
+    from livarot.data.use.warm_start import WarmStarted, warm_start
+
+_LATER = ("diagnostics", "intervals", "online", "plans", "policy_table", "stored")  # modules that a fit does not need
 
 __all__ = [
     "Bootstrap",
@@ -56,3 +65,12 @@ __all__ = [
     "warm_start",
     "write_policy",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _LATER:
+            found = vars(importlib.import_module(f"livarot.data.{module}")).get(name)
+            if found is not None:
+                return found
+    raise AttributeError(f"module 'livarot.data' has no attribute {name!r}")

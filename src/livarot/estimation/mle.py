@@ -21,6 +21,7 @@ from livarot.core.jit import jit
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.linalg import (
     Blocks,
+    add,
     block_of,
     copy,
     dot,
@@ -148,29 +149,19 @@ def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, re
         for k in range(theta.shape[1]):
             data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), settings[0])
             own = view(theta)[r, k], view(gram)[r, k]
-            ended = _fit_one(model.graph, data, settings[1], max_iter, bound, own, memory)
+            ended = _newton(model.graph, data, own, settings[1], max_iter, bound, memory)
             report[r, k, 0], report[r, k, 1], report[r, k, 2] = ended
 
 
 @inner
-def _fit_one(graph, data, tol, max_iter, bound, own, memory):
-    """:func:`_newton` from a parameter in the order of the coordinates, and back to it."""
+def _newton(graph, data, own, tol, max_iter, bound, memory):
+    """Improve a parameter: (objective, decrement, steps)."""
     (theta, hessian), blocks, order = own, Blocks(graph.block_start, graph.gram_start), graph.block_coords
-    rows, squares, parts = view(memory[0]), view(memory[1]), view(memory[2])
-    local = parts[0], parts[1], parts[2], parts[3], parts[4]
-    point = _Point(rows[0], rows[1], hessian, *local, view(memory[3]))
+    rows, squares, local = view(memory[0]), view(memory[1]), view(memory[2])
+    point = _Point(rows[0], rows[1], hessian, local[0], local[1], local[2], local[3], local[4], view(memory[3]))
+    step, start, room = rows[2], rows[3], make_room(squares, (rows[5], rows[6], rows[7]))
     for i in range(len(theta)):
         point.x[i] = theta[order[i]]
-    ended = _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares)
-    for i in range(len(theta)):
-        theta[order[i]] = point.x[i]
-    return ended
-
-
-@inner
-def _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares):
-    """Improve point.x: (objective, decrement, steps)."""
-    step, start, room = rows[2], rows[3], make_room(squares, (rows[5], rows[6], rows[7]))
     current, decrement, steps = derivatives(graph, blocks, data, point), math.inf, 0
     while steps < max_iter:
         steps += 1
@@ -187,14 +178,15 @@ def _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares):
         copy(point.x, start)
         length = 1.0
         for _ in range(60):
-            for i in range(len(step)):
-                point.x[i] = start[i] + length * step[i]
+            add(start, length, step, point.x)
             value = derivatives(graph, blocks, data, point)
             # a decrease below the rounding of the objective cannot be seen: trust the Newton step
             if value <= current + 1e-4 * length * slope or -slope <= 1e-13 * (1.0 + abs(current)):
                 break
             length *= 0.5
         current = value
+    for i in range(len(theta)):
+        theta[order[i]] = point.x[i]
     return current, decrement, float(steps)
 
 
@@ -202,11 +194,9 @@ def _newton(graph, blocks, data, point, tol, max_iter, bound, rows, squares):
 def keep_on_ball(blocks, point, bound, step, target, unit, room):
     """step <- to the projection of x + step on the ball, in the norm of the Hessian."""
     identity(blocks, 1.0, unit)
-    for i in range(len(step)):
-        target[i] = point.x[i] + step[i]
+    add(point.x, 1.0, step, target)
     project_packed(blocks, point.hessian, unit, target, bound, step, room)
-    for i in range(len(step)):
-        step[i] -= point.x[i]
+    add(step, -1.0, point.x, step)
 
 
 @inner

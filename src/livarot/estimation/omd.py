@@ -10,24 +10,25 @@ With g and Hs the gradient and Hessian of the episode's loss at a stage,
 eta = 1 is the update the paper prints (reading E15).  Theta is the B-ball, or an ellipsoid, or both intersected.
 Per stage and episode: O(U d^2 + d^3) with d the size of the pair's block.
 """
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.jit import compile_only, jit
 from livarot.core.lanes import W
 from livarot.core.linalg import whiten_all
 from livarot.core.memory import SMALL, fresh_copy
 from livarot.core.sizes import require_memory
 from livarot.core.small import cholesky, invert, solve
-from livarot.core.views import flat, opened, view
+from livarot.core.views import Bundle, flat, opened, view
 from livarot.estimation.projection import SLACK, project_parameters
 from livarot.estimation.seen import (
     Seen,
@@ -49,6 +50,8 @@ from livarot.estimation.seen import (
 from livarot.model.compiled import blocks_of
 from livarot.model.episodes import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.model.problem import Problem
+
+INT8 = np.dtype(np.int8)
 
 
 class ParameterSet(NamedTuple):
@@ -88,45 +91,57 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    return stepped(problem, estimate, episodes, StepRule(float(step_size), None), within)
+    return stepped(problem, estimate, episodes, (float(step_size), None), within)
 
 
-class StepRule(NamedTuple):
-    """eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)."""
-
-    rate: float
-    information: float | None
+# eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)
+StepRule = tuple[float, float | None]
 
 
 def stepped(problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> Estimate:
     """The estimate after the steps of one episode per replica."""
-    check_estimate(problem, estimate)
-    theta, gram, whiten = estimate
-    if gram.size < SMALL:
-        new = Estimate(theta.copy(), gram.copy(), whiten.copy())
-    else:
-        new = Estimate(fresh_copy(theta), fresh_copy(gram), fresh_copy(whiten))
-    take_steps(problem, new, typed(episodes), rule, within)
+    try:
+        theta, gram, whiten = estimate
+        copied = fresh_copy if gram.size >= SMALL else np.ndarray.copy
+        new = Estimate(copied(theta), copied(gram), copied(whiten))
+        take_steps(problem, new, typed(episodes), rule, within)
+    except (TypeError, ValueError, AttributeError):
+        check_estimate(problem, estimate)
+        raise
     return new
 
 
 def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> None:
     """The steps of one episode per replica, in place; our error if something belongs to another problem."""
     replicas = len(episodes.states)
-    if not len(new.theta) == len(within.radius) == replicas:
-        check_shape("estimate.theta", new.theta, (replicas, *problem.theta_shape))
-        check_shape("within.radius", within.radius, (replicas,))
-    pending = np.zeros(new.theta.shape[:2], dtype=np.int8)
+    if len(within.radius) != replicas:
+        check_shape("within.radius", within.radius, new.theta.shape[:1])
+    pending = np.zeros((replicas, problem.n_parameters), INT8)
     # parameters of an ellipsoid are all looked at: no length is below -1
     limit = -1.0 if within.center.size else within.bound * within.bound * (1.0 + SLACK)
-    model, numbers, turn = learn_model(problem), (*rule, limit), 0
+    model, turn = _model(problem, rule), 0
     while True:
-        turn = _update(model, *episodes, numbers, turn, *new, pending)
+        turn = _update(model, *episodes, (*rule, limit), turn, *new, pending)
         if turn == 0:
             return
         if turn < 0:
+            check_estimate(problem, new)
+            check_shape("estimate.theta", new.theta, (replicas, *problem.theta_shape))
             refuse_foreign(problem.rows.row_start, problem.stage_table, problem.n_states, problem.n_actions, episodes)
         project(problem, new, within, pending)
+
+
+def _model(problem: Problem, rule: StepRule) -> Bundle:
+    """What steps of this kind read of a problem; they are compiled for the types of an :class:`Estimate` only."""
+    key = "mirror steps" if rule[1] is None else "newton steps"
+    found: Bundle | None = problem.cache.get(key)
+    if found is None:
+        found = problem.cache[key] = learn_model(problem)
+        played, table = numba.int32[:, ::1], numba.float64[:, :, ::1]
+        numbers = numba.types.Tuple((numba.float64, numba.typeof(rule[1]), numba.float64))
+        types = played, played, played, numbers, numba.int64, table, table, table, numba.int8[:, ::1]
+        compile_only(_update, numba.typeof(found), *types)
+    return found
 
 
 def check_set(estimate: Estimate, within: ParameterSet) -> None:
@@ -167,16 +182,18 @@ class _Numbers(NamedTuple):
 
 @jit
 def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, pending):
-    """The steps of an episode from a turn on; 0 when all are done, -1 if a transition is not one of the problem's.
+    """The steps of an episode from a turn on; 0 when all are done, -1 if something is not of this problem.
 
     Turn 2w makes the steps of wave w: of all stages, or of stage w where they share a parameter.  Where Theta was left,
     ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD), and turn 2w + 1 is due once theta has been projected in the
     norm of ``gram``: it gives both their new values.
     """
-    model = opened(bundle)
-    own = _Numbers(
-        flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), theta.shape[2], gram.shape[2]
-    )
+    model, replicas = opened(bundle), len(states)
+    size = model.graph.gram_start[len(model.graph.gram_start) - 1]
+    fits = theta.shape == (replicas, model.n_parameters, model.dim) and pending.shape == theta.shape[:2]
+    if not (fits and gram.shape == whiten.shape == (replicas, model.n_parameters, size)):
+        return -1
+    own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), model.dim, size)
     transitions = np.empty((3, actions.size), dtype=np.int64)
     return _turns(model, view(states), view(actions), view(choices), rule, turn, own, transitions, memory_of(model))
 
@@ -197,9 +214,9 @@ def _turns(model, states, actions, choices, rule, turn, own, transitions, memory
         first, left = np.int64(0), False
         while first < found:
             count = alike(model, seen, first, found)
-            u, n = locate(model.graph, seen, first, count, (own.dim, own.size), at)
+            u, n, every = locate(model.graph, seen, first, count, (own.dim, own.size), at)
             room = make_room(u, n, memory)
-            left |= _advance(model.graph, seen, at, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
+            left |= _advance(model.graph, seen, at, every, rule[0], rule[1], rule[2], turn % 2 == 1, own, room)
             first += count
         if left:
             return turn + 1
@@ -208,16 +225,17 @@ def _turns(model, states, actions, choices, rule, turn, own, transitions, memory
 
 
 @inner
-def _advance(graph, seen, at, rate, information, limit, projected, own, room):
+def _advance(graph, seen, at, every, rate, information, limit, projected, own, room):
     """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?
 
     Step and end are the same arithmetic: law, curvature, factor.  It stands here once, so that all of it is inlined.
     """
-    due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
-    _mark(seen, at, False, own.pending)
-    if projected and not due:
-        return False
-    load(graph, seen, at, own.theta, own.whiten if projected else own.gram, room)
+    if projected:
+        due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
+        _mark(seen, at, False, own.pending)
+        if not due:
+            return False
+    load(graph, seen, at, every, own.theta, own.whiten if projected else own.gram, room)
     gram, whiten, ending, left = room.metric, room.gram, projected, False
     for i in range(len(room.gram)):
         for j in range(i + 1):
@@ -236,7 +254,8 @@ def _advance(graph, seen, at, rate, information, limit, projected, own, room):
         if left or information is not None:
             break
         ending = True
-    _mark(seen, at, left, own.pending)
+    if left:
+        _mark(seen, at, True, own.pending)
     if ending or information is not None:
         invert(room.low, whiten)
     store(gram, whiten, at, own.gram, own.whiten)

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.estimation.omd import StepRule, ball, project, stepped, take_steps
+from livarot.estimation.omd import ball, project, stepped, take_steps
 from livarot.estimation.projection import SLACK
 from livarot.model.episodes import Episodes, Estimate, check_episodes, check_shape
 from livarot.model.problem import Problem
@@ -28,7 +28,7 @@ from livarot.model.problem import Problem
 def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, information: float, bound: float) -> Estimate:
     """One step per stage with the transitions of one episode per replica, in stage order; ``information`` is
     kappa_small/2, what phi phi' of one outcome is taken to be worth."""
-    rule = StepRule(1.0, float(information))
+    rule = 1.0, float(information)
     return stepped(problem, estimate, episodes, rule, ball(problem, float(bound), len(estimate.theta)))
 
 
@@ -39,7 +39,7 @@ def add_design(problem: Problem, gram: FloatArray, whiten: FloatArray, episodes:
     check_shape("whiten", whiten, gram.shape)
     unused = np.zeros((len(gram), *problem.theta_shape))
     new, within = Estimate(unused, gram, whiten), ball(problem, math.inf, len(gram))
-    take_steps(problem, new, episodes, StepRule(1.0, 1.0), within)
+    take_steps(problem, new, episodes, (1.0, 1.0), within)
 
 
 def project_on_ball(problem: Problem, theta: FloatArray, gram: FloatArray, bound: float) -> FloatArray:

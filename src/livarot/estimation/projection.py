@@ -14,6 +14,7 @@ import numpy as np
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.linalg import (
+    add,
     copy,
     distance,
     dot,
@@ -97,8 +98,7 @@ def nearest(blocks, task, bound, radius, room):
     for i in range(len(task.metric)):
         mu = max(mu, task.metric[i])
     for _ in range(ROUNDS):
-        for i in range(len(task.metric)):
-            task.raised[i] = task.metric[i] + mu * task.unit[i]
+        add(task.metric, mu, task.unit, task.raised)
         product(blocks, task.metric, task.origin, task.target)
         factor(blocks, task.raised, room.low)
         solve_packed(blocks, room.low, task.target)
@@ -115,9 +115,7 @@ def nearest(blocks, task, bound, radius, room):
 @inner
 def on_ellipsoid(blocks, task, metric, radius, room):
     """task.out <- the projection of task.target on the ellipsoid alone; the square of its length."""
-    for i in range(len(task.target)):
-        task.target[i] -= task.center[i]
+    add(task.target, -1.0, task.center, task.target)
     project_packed(blocks, metric, task.shape, task.target, radius, task.out, room)
-    for i in range(len(task.out)):
-        task.out[i] += task.center[i]
+    add(task.out, 1.0, task.center, task.out)
     return dot(task.out, task.out)

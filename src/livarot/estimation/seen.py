@@ -30,6 +30,7 @@ class LearnModel(NamedTuple):
     n_states: int
     n_actions: int
     n_parameters: int
+    dim: int
     most_out: int  # the largest number of outcomes
     longest: int  # the largest number of outcomes or of coordinates in a block
     kind: Any  # (pairs,) equal for pairs that may share the lanes
@@ -41,9 +42,10 @@ def learn_model(problem: Problem) -> Bundle:
     if found is None:
         rows, sizes = problem.rows, np.diff(problem.rows.block_start)
         most_out = problem.max_reachable
-        kind = 2 * sizes[rows.pair_block] + (rows.outcomes == 2)  # two outcomes have a formula of their own
+        own = sizes[rows.pair_block]  # two outcomes have a formula of their own, and so have all columns of a block
+        kind = 4 * own + 2 * (rows.col_count == own) + (rows.outcomes == 2)
         tables = rows.graph, problem.stage_table, problem.stage_parameter
-        numbers = problem.n_states, problem.n_actions, problem.n_parameters, most_out
+        numbers = problem.n_states, problem.n_actions, *problem.theta_shape, most_out
         model = LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind)
         found = problem.cache["learn model"] = Bundle(model)
     return found
@@ -88,8 +90,9 @@ def collect(model, states, actions, choices, first, last, seen):
         lead = model.kind[seen.pair[placed]]
         for i in range(placed, found):
             if model.kind[seen.pair[i]] == lead:
-                for row in seen:
-                    row[i], row[placed] = row[placed], row[i]
+                if i > placed:
+                    for row in seen:
+                        row[i], row[placed] = row[placed], row[i]
                 placed += 1
     return found
 
@@ -130,7 +133,7 @@ class Places(NamedTuple):
 
     outcome: Any  # (U, W) offsets
     row: Any  # (U, W) features of an outcome ...
-    column: Any  # (n, W) ... and how far from there
+    column: Any  # (n, W) ... and how far from there, unless the pairs have all columns of their blocks
     feature: Any  # (W,) one of them
     coordinate: Any  # (n, W) in theta
     theta: Any  # (W,) the whole parameter
@@ -171,27 +174,33 @@ def make_places(memory):
 
 @inner
 def locate(graph, seen, first, count, sizes, at):
-    """Fill :class:`Places`; ``sizes`` are d and G.  Spare lanes repeat the last transition.  The largest U, and n."""
-    most, n = 0, 0
+    """Fill :class:`Places`; ``sizes`` are d and G.  Spare lanes repeat the last transition.
+
+    Gives the largest U, n, and whether the pairs have all columns of their blocks.
+    """
+    most, n, every = 0, 0, False
     for k in range(W):
         place = first + (k if k < count else count - 1)
         pair, own = seen.pair[place], seen.own[place]
         block, u, m = graph.pair_block[pair], graph.row_start[pair + 1] - graph.row_start[pair], graph.col_count[pair]
         base, column = graph.block_start[block], graph.col_start[pair]
         n = graph.block_start[block + 1] - base
+        every = m == n
         at.seen[k], at.theta[k], at.gram[k] = place, own * sizes[0], own * sizes[1] + graph.gram_start[block]
         at.numbers[0, k] = u
         for i in range(n):
             at.coordinate[i, k] = own * sizes[0] + graph.block_coords[base + i]
-            at.column[i, k], at.numbers[1 + i, k] = 0, 0.0
-        for j in range(m):
-            i = graph.cols[column + j]
-            at.column[i, k], at.numbers[1 + i, k] = j, 1.0
+        if not every:
+            for i in range(n):
+                at.column[i, k], at.numbers[1 + i, k] = 0, 0.0
+            for j in range(m):
+                i = graph.cols[column + j]
+                at.column[i, k], at.numbers[1 + i, k] = j, 1.0
         for i in range(len(at.outcome)):
             inside = i if i < u else 0
             at.outcome[i, k], at.row[i, k] = graph.row_start[pair] + inside, graph.feat_start[pair] + inside * m
         most = u if u > most else most
-    return most, n
+    return most, n, every
 
 
 @inner
@@ -217,7 +226,7 @@ def make_room(u, n, memory):
 
 
 @inner
-def load(graph, seen, at, theta, gram, room):
+def load(graph, seen, at, every, theta, gram, room):
     """Offsets, features, choices, parameters and Gram matrices of W transitions."""
     u, n = room.phi.shape
     room.chosen[0] = take(seen.chosen, at.seen, 0)
@@ -225,9 +234,12 @@ def load(graph, seen, at, theta, gram, room):
     for i in range(u):
         room.offset[i] = where(room.outcomes > i, take(graph.offset, at.outcome[i], 0), NEVER)
         for j in range(n):
-            for k in range(W):
-                at.feature[k] = at.row[i, k] + at.column[j, k]
-            room.phi[i, j] = take(graph.feat, at.feature, 0) * present[1 + j]
+            if every:
+                room.phi[i, j] = take(graph.feat, at.row[i], j)
+            else:
+                for k in range(W):
+                    at.feature[k] = at.row[i, k] + at.column[j, k]
+                room.phi[i, j] = take(graph.feat, at.feature, 0) * present[1 + j]
     for i in range(n):
         room.theta[i] = take(theta, at.coordinate[i], 0)
         for j in range(i + 1):

@@ -13,6 +13,7 @@ gamma step/(1 - gamma), in units of gain gamma step.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,15 @@ from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.infinite.problem import InfiniteProblem
 from livarot.model.episodes import Estimate
+from livarot.planning.steps import greedy
 
-TIE = 1e-9
+
+class Rounds(NamedTuple):
+    """How long values are iterated: the discount, the change in a round after which it was the last, and the most."""
+
+    discount: float
+    step: float
+    most: int
 
 
 def kernel_and_width(problem: InfiniteProblem, estimate: Estimate, replica: int) -> tuple[FloatArray, FloatArray]:
@@ -34,7 +42,7 @@ def kernel_and_width(problem: InfiniteProblem, estimate: Estimate, replica: int)
 
 
 def extended_values(
-    problem: InfiniteProblem, prob: FloatArray, l1_radius: FloatArray, discount: float, step: float, max_rounds: int
+    problem: InfiniteProblem, prob: FloatArray, l1_radius: FloatArray, rounds: Rounds
 ) -> tuple[FloatArray, Int32Array, int]:
     """V (S,), its greedy policy (S,) and the rounds it took, for one kernel with a radius (S, A) per pair."""
     value = np.empty(problem.n_states)
@@ -42,10 +50,8 @@ def extended_values(
     rows = problem.rows
     order = np.empty(rows.n_rows, dtype=np.int64)
     half = np.ascontiguousarray(0.5 * l1_radius)
-    rounds = iterate(
-        rows.row_start, rows.next_state, prob, half, problem.reward, discount, step, max_rounds, order, value, policy
-    )
-    return value, policy, int(rounds)
+    done = iterate(rows.row_start, rows.next_state, prob, half, problem.reward, rounds, order, value, policy)
+    return value, policy, int(done)
 
 
 def plan_replicas(
@@ -54,9 +60,7 @@ def plan_replicas(
     replan: BoolArray,
     radius: FloatArray,
     constant: float,
-    discount: float,
-    step: float,
-    max_rounds: int,
+    rounds: Rounds,
     value: FloatArray,
     policy: Int32Array,
 ) -> None:
@@ -64,24 +68,12 @@ def plan_replicas(
 
     R(s, a) = min(constant * radius * max_i |phi_i|_{gram^-1}, 2): two distributions are never further apart than 2.
     """
-    _plan_replicas(
-        problem.rows.graph,
-        problem.reward,
-        estimate.theta,
-        estimate.whiten,
-        replan,
-        radius,
-        constant,
-        discount,
-        step,
-        max_rounds,
-        value,
-        policy,
-    )
+    learned = estimate.theta, estimate.whiten
+    _plan_replicas(problem.rows.graph, problem.reward, *learned, replan, radius, constant, rounds, value, policy)
 
 
 @jit
-def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, discount, step, max_rounds, value, policy):
+def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, rounds, value, policy):
     prob = np.empty(len(graph.next_state))
     half = np.empty(reward.shape)
     order = np.empty(len(graph.next_state), dtype=np.int64)
@@ -91,10 +83,7 @@ def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, disco
             for s in range(half.shape[0]):
                 for a in range(half.shape[1]):
                     half[s, a] = min(0.5 * constant * radius[r] * half[s, a], 1.0)
-            iterate(
-                graph.row_start, graph.next_state, prob, half, reward, discount, step, max_rounds,
-                order, value[r], policy[r],
-            )  # fmt: skip
+            iterate(graph.row_start, graph.next_state, prob, half, reward, rounds, order, value[r], policy[r])
 
 
 @jit
@@ -154,40 +143,35 @@ def optimistic_mean(prob, row, n, next_state, v, half, order):
 
 
 @jit
-def iterate(row_start, next_state, prob, half, reward, discount, step, max_rounds, order, value, policy):
-    """Rounds from above until one changes no value by more than ``step``; their number."""
+def iterate(row_start, next_state, prob, half, reward, rounds, order, value, policy):
+    """Rounds from above until one changes no value by more than ``rounds.step``; their number."""
     n_states, n_actions = reward.shape
     top = 0.0
     for s in range(n_states):
         for a in range(n_actions):
             top = max(top, reward[s, a])
     for s in range(n_states):
-        value[s] = top / (1.0 - discount)
+        value[s] = top / (1.0 - rounds.discount)
         policy[s] = 0
     for row in range(len(order)):
         order[row] = row
     new, q = np.empty(n_states), np.empty(n_actions)
-    for done in range(max_rounds):
+    for done in range(rounds.most):
         change = 0.0
         for s in range(n_states):
-            best = -math.inf
             for a in range(n_actions):
                 pair = s * n_actions + a
                 row, n = row_start[pair], row_start[pair + 1] - row_start[pair]
-                q[a] = reward[s, a] + discount * optimistic_mean(prob, row, n, next_state, value, half[s, a], order)
-                best = max(best, q[a])
-            tie = best - TIE * (1.0 + abs(best))
-            for a in range(n_actions):
-                if q[a] >= tie:
-                    policy[s] = a
-                    break
+                mean = optimistic_mean(prob, row, n, next_state, value, half[s, a], order)
+                q[a] = reward[s, a] + rounds.discount * mean
+            best, policy[s] = greedy(q)
             new[s] = min(best, value[s])  # rounding must not raise what the mathematics lowers
             change = max(change, value[s] - new[s])
         for s in range(n_states):
             value[s] = new[s]
-        if change <= step:
+        if change <= rounds.step:
             return done + 1
-    return max_rounds
+    return rounds.most
 
 
 @jit

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,14 @@ from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_distance
 from livarot.core.sizes import require_memory
+from livarot.core.views import Bundle, opened
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.model.compiled import blocks_of
 from livarot.model.episodes import plan_error, require_agent
-from livarot.simulation.rollout import draw_row, draw_start
+from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import DRAWS_PER_COUNT, stream
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def run_infinite(
     seeds = _check_seeds(seed)
     require_memory("n_steps", "the results of all steps", 12 * len(seeds) * n_steps)
     judge = _Judge(mdp, discount, len(seeds))
-    problem, rows = mdp.problem, mdp.problem.rows
+    problem = mdp.problem
+    world = Bundle(_World(problem.rows.row_start, problem.rows.next_state, mdp.prob, problem.reward))
     replicas = len(seeds)
     reward, regret = np.empty((n_steps, replicas)), np.empty((n_steps, replicas))
     epoch = np.empty((n_steps, replicas), dtype=np.int64)
@@ -155,10 +157,7 @@ def run_infinite(
             uniforms = _step_uniforms(seeds, t, min(BLOCK, n_steps - t))
         plan = check(agent.plan(problem, state), t)
         actions, choices = np.empty(replicas, dtype=np.int32), np.empty(replicas, dtype=np.int32)
-        if not _step(
-            rows.row_start, rows.next_state, mdp.prob, plan.policy, problem.reward, uniforms[t % BLOCK],
-            states[t], actions, choices, states[t + 1], reward[t],
-        ):  # fmt: skip
+        if not _step(world, plan.policy, uniforms[t % BLOCK], states[t], actions, choices, states[t + 1], reward[t]):
             check.policy(plan, t)
         if judge.begins(plan):
             check.beliefs(plan, t)
@@ -295,19 +294,30 @@ def _check_seeds(seed: int | Sequence[int]) -> list[int]:
     return [int(value) for value in seeds]
 
 
+class _World(NamedTuple):
+    """What a step reads."""
+
+    row_start: IntArray
+    next_state: Int32Array
+    prob: FloatArray
+    reward: FloatArray  # (S, A)
+
+
 @jit
-def _step(row_start, next_state, prob, policy, reward, uniforms, states, actions, choices, follow, paid):
+def _step(world, policy, uniforms, states, actions, choices, follow, paid):
     """One transition of every replica; False if a policy has an action that is none."""
-    n_actions = reward.shape[1]
+    w = opened(world)
+    n_actions = w.reward.shape[1]
     for r in range(len(states)):
         s = states[r]
         a = policy[r if len(policy) > 1 else 0, s]
         if not 0 <= a < n_actions:
             return False
         pair = s * n_actions + a
-        row = draw_row(prob, row_start[pair], row_start[pair + 1] - 1, uniforms[r])
+        first = w.row_start[pair]
+        row = row_of(w.prob, first, w.row_start[pair + 1] - 1, uniforms[r])
         actions[r] = a
-        choices[r] = row - row_start[pair]
-        follow[r] = next_state[row]
-        paid[r] = reward[s, a]
+        choices[r] = row - first
+        follow[r] = w.next_state[row]
+        paid[r] = w.reward[s, a]
     return True

@@ -35,7 +35,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_positive, require_positive_int
 from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.infinite.extended import log_determinants, plan_replicas
+from livarot.infinite.extended import Rounds, log_determinants, plan_replicas
 from livarot.infinite.problem import InfiniteProblem, check_stationary
 from livarot.model.episodes import Episodes, Estimate
 
@@ -242,10 +242,9 @@ class UCMNLK:
         if self.n_rounds is None and enough > MOST_ROUNDS:
             cure = "give n_rounds, a larger tol, or a smaller discount (n_steps, diameter)"
             raise bad("tol", f"a plan at discount {gamma:.9g} takes {enough:.3g} rounds", cure=cure)
-        rounds = 1 + math.ceil(enough if self.n_rounds is None else min(self.n_rounds - 1, enough))
-        plan_replicas(
-            problem, state.estimate, over, radius, self.width_constant, gamma, self.tol, rounds, value, policy
-        )
+        most = 1 + math.ceil(enough if self.n_rounds is None else min(self.n_rounds - 1, enough))
+        rounds = Rounds(float(gamma), float(self.tol), most)
+        plan_replicas(problem, state.estimate, over, radius, self.width_constant, rounds, value, policy)
         return state._replace(
             policy=policy,
             value=value,

@@ -8,25 +8,17 @@ below first: policies and plans (:func:`check_policy`, :class:`PlanCheck`), epis
 
 from __future__ import annotations
 
-import threading
-from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import Kernel, jit
-from livarot.core.views import flat, view
+from livarot.core.jit import jit
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.problem import Problem, require_problem
 
 SUM_TOLERANCE = 1e-9  # of probabilities, around one
-_NO_ACTIONS, _NO_LAWS = np.zeros((0, 0, 0), dtype=np.int32), np.zeros((0, 0, 0, 0))
-_NO_NUMBERS, _NO_TABLE = np.zeros(0), np.zeros((0, 0, 0))
-_compiling = threading.Lock()
 _FLOAT = np.dtype(np.float64)
 
 
@@ -112,7 +104,7 @@ def check_estimate(problem: Problem, estimate: Estimate) -> None:
         theta, gram, whiten = estimate
         replicas = len(theta)
         if (
-            theta.shape[1:] == problem.theta_shape
+            theta.shape == (replicas, *problem.theta_shape)
             and gram.shape == whiten.shape == (replicas, *problem.gram_shape)
             and theta.dtype == gram.dtype == whiten.dtype == _FLOAT
         ):
@@ -229,7 +221,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             first = tuple(int(i) for i in wrong[0])
             cure = f"actions are numbered 0..{problem.n_actions - 1}"
             raise bad("policy", f"no action {table[first]} at {where}", index=first, count=len(wrong), cure=cure)
-        return np.require(table, np.int32, ["C", "W"])
+        return np.require(table, np.int32, ["C", "W", "A"])
     if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
         with np.errstate(invalid="ignore"):
             sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_TOLERANCE
@@ -239,7 +231,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             told = f"is not a distribution over actions at {where}"
             cure = "give probabilities >= 0 that sum to 1"
             raise bad("policy", told, index=first, count=len(wrong), cure=cure)
-        return np.require(table, np.float64, ["C", "W"])
+        return np.require(table, np.float64, ["C", "W", "A"])
     raise bad(
         "policy",
         f"has shape {table.shape} and dtype {table.dtype}",
@@ -257,12 +249,10 @@ def _array(argument: str, given: Any) -> NDArray[Any]:
 
 
 class PlanCheck:
-    """Looks at every plan of an agent before it is played: ``plan = check(plan, episode)``.
+    """Looks at a plan of an agent: ``plan = check(plan, episode)`` is the plan in the types that kernels know.
 
-    One compiled pass, which knows one combination of types.  What it does not know, or does not like, is looked at
-    again slowly: then it is either converted or refused, with agent, episode, first place and count.  ``value`` is not
-    looked at, for nothing is computed from it; the numbers of ``center`` and ``gram`` are looked at by the judge, who
-    reads them anyway.
+    Or our error, with agent, episode, first place and count.  ``value`` is not looked at, for nothing is computed from
+    it.  In a run the judge looks first (:meth:`livarot.running.judge.Judge.episode`), which takes no time.
     """
 
     def __init__(self, problem: Problem, replicas: int, agent: str) -> None:
@@ -275,34 +265,8 @@ class PlanCheck:
             "gram": (replicas, *problem.gram_shape),
             "radius": (replicas,),
         }
-        sizes = (replicas, problem.horizon, problem.n_states, problem.n_actions, *problem.theta_shape)
-        self._sizes = np.array([*sizes, problem.gram_shape[1]])
-        self._fits = _only_plans()
 
     def __call__(self, plan: Plan, episode: int) -> Plan:
-        if isinstance(plan, Plan):
-            policy, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
-            plain = type(policy) is np.ndarray  # a masked array would pass for one
-            mixed = plain and policy.ndim == 4
-            try:
-                if plain and self._fits(
-                    _NO_ACTIONS if mixed else policy,
-                    policy if mixed else _NO_LAWS,
-                    _NO_NUMBERS if start_value is None else start_value,
-                    _NO_NUMBERS if upper is None else upper,
-                    _NO_NUMBERS if inner_gap is None else inner_gap,
-                    _NO_TABLE if center is None else center,
-                    _NO_TABLE if gram is None else gram,
-                    _NO_NUMBERS if radius is None else radius,
-                    self._sizes,
-                ):
-                    return plan
-            except TypeError:  # other types than those of the compiled look
-                pass
-        return self.slowly(plan, episode)
-
-    def slowly(self, plan: Plan, episode: int) -> Plan:
-        """The plan in the types that kernels know, or our error; here every number is looked at."""
         try:
             if not isinstance(plan, Plan):
                 told = f"is {type(plan).__name__}, not a Plan"
@@ -314,7 +278,7 @@ class PlanCheck:
                     numbers = require_finite(name, getattr(plan, name))
                     if numbers.shape != shape:
                         raise bad(name, f"has shape {numbers.shape}", cure=f"give {shape}")
-                    beliefs[name] = np.require(numbers, np.float64, ["C", "W"])
+                    beliefs[name] = np.require(numbers, np.float64, ["C", "W", "A"])
             if plan.radius is not None:
                 negative = np.flatnonzero(beliefs["radius"] < 0.0)
                 if len(negative):
@@ -344,52 +308,3 @@ def plan_error(agent: str, when: str, error: LivarotError) -> LivarotError:
     """What is wrong with a plan, and whose it is."""
     told = f"plan: agent {agent!r}, {when}: {error}"
     return LivarotError(told, argument="plan", index=error.index, count=error.count, cure=error.cure)
-
-
-@cache
-def _only_plans() -> Kernel:
-    """The compiled look at plans; for arrays of other types it raises a TypeError, and is not compiled anew."""
-    kernel: Any = _fits
-    with _compiling:
-        if hasattr(kernel, "disable_compile") and not kernel.signatures:  # numba may be switched off
-            numbers, tables = numba.float64[::1], numba.float64[:, :, ::1]
-            policies = (numba.int32[:, :, ::1], numba.float64[:, :, :, ::1])
-            kernel.compile((*policies, numbers, numbers, numbers, tables, tables, numbers, numba.int64[::1]))
-            kernel.disable_compile()
-    return _fits
-
-
-@jit
-def _fits(actions, laws, start_value, upper, inner_gap, center, gram, radius, sizes):
-    """Is all of it as a plan should be?  What is not there is empty."""
-    replicas, horizon, n_states, n_actions = sizes[0], sizes[1], sizes[2], sizes[3]
-    one, h, s, a = laws.shape
-    good = fitting_policy(view(actions), view(laws.reshape((one * h * s, a))), n_actions)
-    shape = laws.shape[:3] if actions.size == 0 else actions.shape
-    good &= (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
-    for numbers in (view(start_value), view(upper), view(inner_gap), view(radius)):
-        good &= len(numbers) == replicas or len(numbers) == 0
-        for i in range(len(numbers)):
-            good &= numbers[i] - numbers[i] == 0.0  # a finite number
-    for i in range(len(radius)):
-        good &= radius[i] >= 0.0
-    if len(radius) > 0:
-        good &= center.shape == (replicas, sizes[4], sizes[5]) and gram.shape == (replicas, sizes[4], sizes[6])
-    return good
-
-
-@inner
-def fitting_policy(actions, laws, n_actions):
-    """Do the actions exist, or are the laws probabilities?"""
-    good, every = True, flat(actions)
-    for i in range(len(every)):
-        good &= 0 <= every[i] < n_actions
-    if len(every) == 0:
-        good = laws.shape[1] == n_actions
-        for i in range(len(laws)):
-            total = 0.0
-            for a in range(n_actions if good else 0):
-                total += laws[i, a]
-                good &= laws[i, a] >= 0.0
-            good &= abs(total - 1.0) < SUM_TOLERANCE
-    return good

@@ -1,12 +1,12 @@
 """The model: ``Problem`` is what a learner knows, ``MNLMDP`` adds the parameter it does not know.
 
-An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 0..A-1, known rewards
-``r_h(s, a)`` in [0, 1], known features with ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
+An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 0..A-1, known rewards ``r_h(s, a)`` in
+[0, 1], known features with ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
 
     P_h(s' | s, a) = exp(offset + phi_h(s'|s,a) . theta_h) / sum over the reachable s'' of the same.
 
-The paper has no offset and features that do not depend on h; both are allowed here (reading E21).  One theta
-may be shared by all stages.  Stages are numbered from 0.
+The paper has no offset and features that do not depend on h; both are allowed here (reading E21).  One theta may be
+shared by all stages.  Stages are numbered from 0.
 """
 
 from __future__ import annotations
@@ -22,25 +22,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from livarot.core.jit import jit
 from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad, require_finite
-from livarot.model.ragged import STORED, Rows, build_rows
+from livarot.model.ragged import STORED, Rows
 from livarot.model.validation import (
     FeatureFunction,
     RewardLike,
+    check_outcomes,
+    check_parameters,
     check_reward,
+    check_rows,
     check_stage_table,
     check_start,
     check_theta,
-    collect_stage,
-    feature_matrix,
-    row_index,
-    whole_numbers,
+    collect_stages,
 )
 from livarot.storage import content_digest
 
-NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 LABELS = "labels"  # in Problem.cache: names of (states, actions, stages)
 
 
@@ -93,15 +91,16 @@ class Problem:
     @cached_property
     def stage_parameter(self) -> Int32Array:
         """Which parameter each stage uses, (H,)."""
-        own = np.zeros if self.shared_parameter else np.arange
-        return np.asarray(own(self.horizon), dtype=np.int32)
+        return np.asarray(np.arange(self.horizon) * (not self.shared_parameter), dtype=np.int32)
 
     @cached_property
     def reachable(self) -> BoolArray:
         """Which states can be reached from the start at each stage, (H + 1, S)."""
         reach = np.zeros((self.horizon + 1, self.n_states), dtype=np.bool_)
         reach[0] = self.start > 0
-        _propagate(reach, self.stage_table, self.rows.row_start, self.rows.next_state, self.n_actions)
+        for h, table in enumerate(self.stage_table.tolist()):
+            known = h > 0 and table == self.stage_table[h - 1] and (reach[h] == reach[h - 1]).all()
+            reach[h + 1] = reach[h] if known else self.rows.successors(table, reach[h])
         return reach
 
     @cached_property
@@ -187,33 +186,13 @@ class Problem:
         offset: Callable[[int, int, int], ArrayLike] | None = None,
     ) -> Problem:
         """Build from ``features(h, s, a) -> (next_states, phi)``; see :meth:`MNLMDP.from_function`."""
-        pairs = n_states * n_actions
-        # what Python keeps of one answer, and the rewards
-        require_memory("n_states", "the answers of features for every (s, a)", 50 * pairs + horizon * (pairs + 1))
-        tables: list[dict[str, NDArray[Any]]] = []
-        stage_table = np.zeros(horizon, dtype=np.int32)
-        for h in range(horizon):
-            table = collect_stage(h, n_states, n_actions, features, offset)
-            for known, other in enumerate(tables):
-                if all(np.array_equal(table[k], other[k]) for k in table):
-                    stage_table[h] = known
-                    break
-            else:
-                stage_table[h] = len(tables)
-                tables.append(table)
-        dims = {int(table["dim"]) for table in tables}
-        if len(dims) > 1:
-            raise bad("features", f"have different dimensions at different stages: {sorted(dims)}")
-        joined = {k: np.concatenate([t[k] for t in tables]) for k in ("outcomes", "next_state", "phi", "offset")}
+        kept = 50 * n_states * n_actions + horizon * (n_states * n_actions + 1)  # 50 for one answer; and the rewards
+        require_memory("n_states", "the answers of features for every (s, a)", kept)
         return cls.from_arrays(
             horizon,
             n_states,
             n_actions,
-            outcomes=joined["outcomes"],
-            next_state=joined["next_state"],
-            features=joined["phi"],
-            offset=joined["offset"],
-            stage_table=stage_table,
+            **collect_stages(horizon, n_states, n_actions, features, offset),
             reward=reward,
             start=start,
             param_bound=param_bound,
@@ -242,40 +221,9 @@ class Problem:
     ) -> Problem:
         """Build from long arrays; see :meth:`MNLMDP.from_arrays`."""
         require_memory("horizon", "the rewards (H, S, A)", horizon * n_states * n_actions)
-        counts = whole_numbers("outcomes", outcomes)
-        if (counts < 0).any():
-            first = int(np.flatnonzero(counts < 0)[0])
-            raise bad("outcomes", "is negative", index=first, count=int((counts < 0).sum()))
-        n_tables, rest = divmod(len(counts), n_states * n_actions)
-        if rest or n_tables == 0:
-            raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
-        table = check_stage_table(stage_table, n_tables, horizon)
-        nexts = whole_numbers("next_state", next_state)
-        if counts.max() > len(nexts) or counts.sum() != len(nexts):  # in this order: a sum may pass 2^63
-            raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
-        matrix, dim = feature_matrix(features, len(nexts))
-        shift = None if offset is None else require_finite("offset", offset)
-        if shift is not None and shift.shape != nexts.shape:
-            raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
-        rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
-        scale = 1.0
-        norms = rows.norms()
-        largest = float(norms.max(initial=0.0))
-        if largest > 1.0 + NORM_SLACK:
-            if not normalise:
-                over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
-                raise bad(
-                    "features",
-                    f"norm {norms[over[0]]:.6g} > 1 at (table, state, action, outcome)",
-                    index=row_index(rows, int(over[0])),
-                    count=len(over),
-                    cure="pass normalise=True (theta is rescaled to match) or divide the features yourself",
-                )
-            scale = largest
-        if normalise and largest > 0:
-            scale = largest
-        if scale != 1.0:
-            rows = rows.scaled(1.0 / scale)
+        counts = check_outcomes(outcomes, n_states * n_actions)
+        table = check_stage_table(stage_table, len(counts) // (n_states * n_actions), horizon)
+        rows, scale = check_rows(n_states, n_actions, counts, next_state, features, offset, normalise)
         return cls(
             horizon=horizon,
             rows=rows,
@@ -288,19 +236,12 @@ class Problem:
         )
 
     def _header(self) -> dict[str, Any]:
-        return {
-            "horizon": self.horizon,
-            "n_states": self.n_states,
-            "n_actions": self.n_actions,
-            "dim": self.dim,
-            "param_bound": self.param_bound,
-            "shared_parameter": self.shared_parameter,
-            "feature_scale": self.feature_scale,
-        }
+        names = "horizon n_states n_actions dim param_bound shared_parameter feature_scale"
+        return {name: getattr(self, name) for name in names.split()}
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {name: getattr(self.rows, name) for name in STORED}
-        return arrays | {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
+        own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
+        return {name: getattr(self.rows, name) for name in STORED} | own
 
 
 @checked
@@ -322,24 +263,7 @@ class MNLMDP:
 
     def __post_init__(self) -> None:
         theta = np.require(require_finite("theta", self.theta), requirements=["C", "W"])
-        expected = (self.problem.n_parameters, self.problem.dim)
-        if theta.shape != expected:
-            raise bad(
-                "theta",
-                f"has shape {theta.shape}, expected {expected}",
-                cure="give (d,) for one parameter shared by all stages, (H, d) for one per stage",
-            )
-        norms = np.linalg.norm(theta, axis=1)
-        bound = self.problem.param_bound * (1.0 + NORM_SLACK)
-        over = np.flatnonzero(norms > bound)
-        if len(over):
-            raise bad(
-                "theta",
-                f"|theta| = {norms[over[0]]:.6g} exceeds param_bound = {self.problem.param_bound:.6g} at stage",
-                index=int(over[0]),
-                count=len(over),
-                cure="raise param_bound, or leave it None to take the largest |theta|",
-            )
+        check_parameters(theta, self.problem.theta_shape, self.problem.param_bound)
         object.__setattr__(self, "theta", theta)
 
     @property
@@ -365,11 +289,11 @@ class MNLMDP:
     ) -> MNLMDP:
         """Build from a function ``features(h, s, a) -> (next_states, phi)``, ``h`` from 0.
 
-        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward``
-        is an array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages,
-        (H, d) gives one per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)``
-        is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
-        features by their largest norm and multiplies theta and the bound by it.
+        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward`` is an
+        array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages, (H, d) gives one
+        per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)`` is added to the U logits.
+        ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the features by their largest norm and
+        multiplies theta and the bound by it.
         """
         vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_function(
@@ -474,16 +398,3 @@ def require_model(given: Any) -> Problem:
     if not isinstance(given, MNLMDP):
         raise not_a_model(given)
     return given.problem
-
-
-@jit
-def _propagate(reach, stage_table, row_start, next_state, n_actions):  # type: ignore[no-untyped-def]
-    horizon, n_states = reach.shape[0] - 1, reach.shape[1]
-    for h in range(horizon):
-        first = stage_table[h] * n_states * n_actions
-        for s in range(n_states):
-            if reach[h, s]:
-                begin = row_start[first + s * n_actions]
-                end = row_start[first + (s + 1) * n_actions]
-                for row in range(begin, end):
-                    reach[h + 1, next_state[row]] = True

@@ -157,6 +157,13 @@ class Rows:
             dense[:, self.columns(pair)] = local.reshape(-1, count)
         return dense
 
+    def successors(self, table: int, states: BoolArray) -> BoolArray:
+        """Which states can follow one of these, (S,)."""
+        starts, after = self.row_start[self.pair(table, 0, 0) : self.pair(table + 1, 0, 0) + 1], np.zeros_like(states)
+        taken = np.repeat(np.repeat(states, self.n_actions), np.diff(starts))
+        after[self.next_state[starts[0] : starts[-1]][taken]] = True
+        return after
+
     def columns(self, pair: int) -> IntArray:
         """The coordinates of theta that a pair's features touch."""
         start = self.col_start[pair]

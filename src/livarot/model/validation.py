@@ -10,10 +10,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_finite
-from livarot.model.ragged import Rows
+from livarot.model.ragged import Rows, build_rows
 
 FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
 RewardLike = ArrayLike | Callable[[int, int, int], float]
+OffsetFunction = Callable[[int, int, int], ArrayLike]
+NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
+
+
+def collect_stages(
+    horizon: int, n_states: int, n_actions: int, features: FeatureFunction, offset: OffsetFunction | None
+) -> dict[str, NDArray[Any]]:
+    """Long arrays from the user's functions, with one table for stages that are the same."""
+    tables: list[dict[str, NDArray[Any]]] = []
+    stage_table = np.zeros(horizon, dtype=np.int32)
+    for h in range(horizon):
+        table = collect_stage(h, n_states, n_actions, features, offset)
+        same = [n for n, other in enumerate(tables) if all(np.array_equal(table[k], other[k]) for k in table)]
+        stage_table[h] = same[0] if same else len(tables)
+        if not same:
+            tables.append(table)
+    dims = {table["features"].shape[1] for table in tables}
+    if len(dims) > 1:
+        raise bad("features", f"have different dimensions at different stages: {sorted(dims)}")
+    return {k: np.concatenate([table[k] for table in tables]) for k in tables[0]} | {"stage_table": stage_table}
 
 
 def collect_stage(
@@ -21,7 +41,7 @@ def collect_stage(
     n_states: int,
     n_actions: int,
     features: FeatureFunction,
-    offset: Callable[[int, int, int], ArrayLike] | None,
+    offset: OffsetFunction | None,
 ) -> dict[str, NDArray[Any]]:
     """Call the user's functions for every (s, a) of a stage and check what comes back."""
     counts, nexts, phis, shifts = [], [], [], []
@@ -79,9 +99,8 @@ def collect_stage(
     return {
         "outcomes": np.asarray(counts, dtype=np.int64),
         "next_state": np.concatenate(nexts),
-        "phi": np.concatenate(phis),
+        "features": np.concatenate(phis),
         "offset": np.concatenate(shifts),
-        "dim": np.asarray(dim),
     }
 
 
@@ -117,6 +136,49 @@ def feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntAr
     return dense, int(dense.shape[1])
 
 
+def check_outcomes(outcomes: ArrayLike, n_pairs: int) -> IntArray:
+    """How many next states each pair has, for one or more tables of pairs."""
+    counts = whole_numbers("outcomes", outcomes)
+    if (counts < 0).any():
+        first = int(np.flatnonzero(counts < 0)[0])
+        raise bad("outcomes", "is negative", index=first, count=int((counts < 0).sum()))
+    if len(counts) == 0 or len(counts) % n_pairs:
+        raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_pairs}")
+    return counts
+
+
+def check_rows(
+    n_states: int,
+    n_actions: int,
+    counts: IntArray,
+    next_state: ArrayLike,
+    features: Any,
+    offset: ArrayLike | None,
+    normalise: bool,
+) -> tuple[Rows, float]:
+    """The rows of a model, and what its features were divided by."""
+    nexts = whole_numbers("next_state", next_state)
+    if counts.max() > len(nexts) or counts.sum() != len(nexts):  # in this order: a sum may pass 2^63
+        raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
+    matrix, dim = feature_matrix(features, len(nexts))
+    shift = None if offset is None else require_finite("offset", offset)
+    if shift is not None and shift.shape != nexts.shape:
+        raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
+    rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
+    norms = rows.norms()
+    over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
+    if len(over) and not normalise:
+        raise bad(
+            "features",
+            f"norm {norms[over[0]]:.6g} > 1 at (table, state, action, outcome)",
+            index=row_index(rows, int(over[0])),
+            count=len(over),
+            cure="pass normalise=True (theta is rescaled to match) or divide the features yourself",
+        )
+    scale = float(norms.max(initial=0.0)) if normalise else 0.0
+    return (rows, 1.0) if scale in (0.0, 1.0) else (rows.scaled(1.0 / scale), scale)
+
+
 def check_stage_table(stage_table: ArrayLike | None, n_tables: int, horizon: int) -> Int32Array:
     if stage_table is None:
         if n_tables not in (1, horizon):
@@ -137,6 +199,23 @@ def check_theta(theta: ArrayLike, param_bound: float | None) -> tuple[FloatArray
     with np.errstate(over="ignore"):  # an infinite bound is refused where it is used
         bound = float(np.linalg.norm(vector, axis=1).max()) if param_bound is None else param_bound
     return vector, bound, shared
+
+
+def check_parameters(theta: FloatArray, shape: tuple[int, int], bound: float) -> None:
+    """Refuse parameters (K, d) of another shape, or longer than B."""
+    if theta.shape != shape:
+        cure = "give (d,) for one parameter shared by all stages, (H, d) for one per stage"
+        raise bad("theta", f"has shape {theta.shape}, expected {shape}", cure=cure)
+    norms = np.linalg.norm(theta, axis=1)
+    over = np.flatnonzero(norms > bound * (1.0 + NORM_SLACK))
+    if len(over):
+        raise bad(
+            "theta",
+            f"|theta| = {norms[over[0]]:.6g} exceeds param_bound = {bound:.6g} at stage",
+            index=int(over[0]),
+            count=len(over),
+            cure="raise param_bound, or leave it None to take the largest |theta|",
+        )
 
 
 def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:

@@ -23,8 +23,7 @@ from livarot.errors import bad, require_finite
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
-
-TIE = 1e-9
+from livarot.planning.steps import TIE
 
 
 class Solution(NamedTuple):
@@ -60,23 +59,29 @@ def solve(mdp: MNLMDP) -> Solution:
 
 def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
     """:func:`solve` for probabilities that are already there."""
-    shape = problem.reward.shape
-    found = Solution(
-        np.zeros((shape[0] + 1, shape[1])), np.empty(shape), np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
-    )
-    _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(shape[2]))))
+    found = empty_solution(problem)
+    _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(problem.n_actions))))
     return found
+
+
+def empty_solution(problem: Problem) -> Solution:
+    """The arrays of a solution."""
+    h, s, a = problem.reward.shape
+    return Solution(np.zeros((h + 1, s)), np.empty((h, s, a)), np.zeros((h, s), dtype=np.int32), np.empty((h, s)))
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
     """:func:`evaluate` for probabilities that are already there and a policy that was checked."""
     value = np.zeros((problem.horizon + 1, problem.n_states))
-    task = Bundle(_Evaluating(stages_of(problem, kernel), np.ascontiguousarray(policy), value))
-    if policy.ndim == 2:
-        _evaluate(task)
-    else:
-        _evaluate_mixed(task)
+    _evaluate(Bundle(_Evaluating(stages_of(problem, kernel), *played(policy), value)))
     return value
+
+
+def played(policy: NDArray[Any]) -> tuple[Int32Array, FloatArray]:
+    """The actions (H, S, n) that a policy may play, and their probabilities."""
+    if policy.ndim == 2:
+        return np.array(policy[..., None], dtype=np.int32, order="C"), np.ones((*policy.shape, 1))
+    return np.tile(np.arange(policy.shape[2], dtype=np.int32), (*policy.shape[:2], 1)), np.ascontiguousarray(policy)
 
 
 def stages_of(problem: Problem, kernel: Kernel) -> Stages:
@@ -117,7 +122,8 @@ class _Evaluating(NamedTuple):
     """The arrays of :func:`evaluate_kernel`."""
 
     stages: Any
-    policy: Any
+    actions: Any  # (H, S, n)
+    weights: Any  # (H, S, n)
     value: Any
 
 
@@ -189,21 +195,13 @@ def greedy_widest(q, spread):
 @jit
 def _evaluate(task):
     t = opened(task)
-    for h in range(len(t.policy) - 1, -1, -1):
-        for s in range(t.policy.shape[1]):
-            t.value[h, s] = _expected(t, h, s, t.policy[h, s])
-
-
-@jit
-def _evaluate_mixed(task):
-    t = opened(task)
-    horizon, n_states, n_actions = t.policy.shape
+    horizon, n_states, n_played = t.actions.shape
     for h in range(horizon - 1, -1, -1):
         for s in range(n_states):
             mixed = 0.0
-            for a in range(n_actions):
-                if t.policy[h, s, a] > 0.0:
-                    mixed += t.policy[h, s, a] * _expected(t, h, s, a)
+            for i in range(n_played):
+                if t.weights[h, s, i] > 0.0:
+                    mixed += t.weights[h, s, i] * _expected(t, h, s, t.actions[h, s, i])
             t.value[h, s] = mixed
 
 

@@ -5,27 +5,29 @@ V*(s_{t,1}) - sum_h r_h along the trajectory (noisy: its sd is an order of magni
 variance increment (1/H) sum_h Var[V*_{h+1}|s_{t,h}, pi*]/H^2, whose mean over episodes is sigma_bar^2; and whether
 theta* lies in all confidence sets.
 """
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
 from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.jit import Kernel, compile_only, jit
 from livarot.core.views import Bundle, flat, opened, view
-from livarot.model.episodes import Episodes, Plan
+from livarot.model.episodes import SUM_TOLERANCE, Episodes, Plan
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
-from livarot.simulation.rollout import World, laws_of, rollout, rollout_mixed, unplayed
+from livarot.simulation.rollout import World, rollout, rollout_mixed, unplayed
 
 LAST_BIT = 1 << 31  # of a word of ``RunResult.stage_bits``
+REFUSED, DOUBTFUL, FINE = 0, 1, 2  # verdicts on a plan: not played; some distance is not a number; as it should be
 _NOTHING, _NO_TABLE = np.empty(0), np.empty((0, 0, 0))
 
 
@@ -65,8 +67,22 @@ class Scene(NamedTuple):
     record: Record
     uniforms: Any  # (episodes, R, H + 1) of the environment
     luck: Any  # (episodes, R, H) of policies that draw their actions, or nothing
-    worth: Any  # (R,) values of the policies that were judged last
+    first: int  # the episode that the uniforms begin with
+    judged: Any  # (R, H, S) the policies judged last: most agents keep most of their policies most of the time
+    worth: Any  # (R,) their values
     room: Any  # (H + 1, S) for a value function; the last row stays 0
+    away: Any  # (d,)
+
+
+class Beliefs(NamedTuple):
+    """What a plan comes with; what is not there is empty."""
+
+    start_value: Any
+    upper: Any
+    inner_gap: Any
+    center: Any
+    gram: Any
+    radius: Any
 
 
 class Judge:
@@ -93,88 +109,147 @@ class Judge:
             rows.gram_start,
             rows.block_coords,
         )
-        # the policies judged last: most agents keep most of their policies most of the time
-        self._judged: NDArray[Any] = np.zeros((0, 0, 0), dtype=np.int32)
 
-    def seat(self, record: Record, uniforms: FloatArray, luck: FloatArray, first: int = 0) -> None:
-        """Episodes from ``first`` on have these uniforms."""
-        self._first, self._replicas = first, uniforms.shape[1]
-        worth, room = np.empty(self._replicas), np.zeros((self.problem.horizon + 1, self.problem.n_states))
-        self._scene = Bundle(Scene(self.truth, record, uniforms, luck, worth, room))
-        self._judged = self._judged[:0]
+    def seat(self, record: Record, uniforms: FloatArray, luck: Callable[[], FloatArray], first: int = 0) -> None:
+        """Episodes from ``first`` on have these uniforms; ``luck`` draws those of actions, if they are needed."""
+        replicas, horizon, n_states = uniforms.shape[1], self.problem.horizon, self.problem.n_states
+        rooms = np.empty(replicas), np.zeros((horizon + 1, n_states)), np.empty(self.problem.dim)
+        judged = np.full((replicas, horizon, n_states), -1, dtype=np.int32)
+        self._replicas, self._luck = replicas, luck
+        self._scene = Bundle(Scene(self.truth, record, uniforms, _NO_TABLE, first, judged, *rooms))
+        compile_only(play, *_types(self._scene, numba.int32[:, :, ::1]))
 
-    def episode(self, plan: Plan, t: int) -> Episodes:
-        """Play episode t and fill its row of the record, but for what the agent believes."""
-        policy, judged = plan.policy, self._judged
-        episodes = unplayed(self._replicas, self.problem.horizon)
-        if policy.ndim == 4:
-            play_mixed(self._scene, t, t - self._first, laws_of(policy), *episodes)
-            self._judged = judged[:0]
-            return episodes
-        again = policy is judged  # a plan handed over again is not evaluated again
-        last = judged if judged.shape == policy.shape else policy[:0]
-        play(self._scene, t, t - self._first, again, policy, last, *episodes)
-        self._judged = policy
-        return episodes
+    def episode(self, plan: Plan, t: int) -> tuple[Episodes, int]:
+        """Play episode t, fill its row of the record, and say what the plan is like.
 
-    def beliefs(self, plan: Plan, t: int) -> bool:
-        """Hold what the agent believes against the truth.
+        Held against the truth is also what the agent believes, where it does: start value - V*_1(s_1); upper bound -
+        start value; the inner gap; and whether theta* is in every confidence set, with one bit per set.
 
-        Written where there is something: start value - V*_1(s_1); upper bound - start value; the inner gap; and whether
-        theta* is in every confidence set, with one bit per set.  False if the distance of theta* is not a number
-        somewhere: such a set covers nothing.
+        A plan is looked at by the same compiled function that plays it, which knows one combination of types.  What
+        does not fit is ``REFUSED``, and nothing has happened.  The numbers of center and gram are not looked at one by
+        one: ``DOUBTFUL`` is a plan from which the distance of theta* is not a number; such a set covers nothing.
         """
-        _, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
-        if start_value is None and inner_gap is None and radius is None:
-            return True
-        return bool(
-            believed(
+        episodes = unplayed(self._replicas, self.problem.horizon)
+        if not isinstance(plan, Plan) or type(plan.policy) is not np.ndarray:  # a masked array would pass for one
+            return episodes, REFUSED
+        policy, _, start_value, upper, inner_gap, center, gram, radius, _ = plan
+        kernel = play if policy.ndim == 3 else self._mixed()
+        sets = _NO_TABLE if center is None else center, _NO_TABLE if gram is None else gram
+        try:
+            return episodes, kernel(
                 self._scene,
                 t,
+                policy,
                 _NOTHING if start_value is None else start_value,
                 _NOTHING if upper is None else upper,
                 _NOTHING if inner_gap is None else inner_gap,
-                _NO_TABLE if center is None else center,
-                _NO_TABLE if gram is None else gram,
-                _NOTHING if radius is None else radius,
+                (*sets, _NOTHING if radius is None else radius),
+                *episodes,
             )
-        )
+        except TypeError:  # other types than it is compiled for
+            return episodes, REFUSED
+
+    def _mixed(self) -> Kernel:
+        if self._scene.fields.luck.size == 0:
+            self._scene = Bundle(self._scene.fields._replace(luck=self._luck()))
+            compile_only(play_mixed, *_types(self._scene, numba.float64[:, :, :, ::1]))
+        return play_mixed
+
+
+def _types(scene: Bundle, policy: Any) -> tuple[Any, ...]:
+    """Of the arguments of :func:`play`."""
+    numbers, table, played = numba.float64[::1], numba.float64[:, :, ::1], numba.int32[:, ::1]
+    sets = numba.types.Tuple((table, table, numbers))
+    return numba.typeof(scene), numba.int64, policy, numbers, numbers, numbers, sets, played, played, played
 
 
 @jit
-def play(scene, t, place, again, policy, last, states, actions, choices):
-    """One episode of policies (R or 1, H, S); those that are as in ``last``, or all ``again``, keep their worth."""
-    scene = opened(scene)
-    truth, policy, last = scene.truth, view(policy), view(last)
-    states, actions = view(states), view(actions)
-    rollout(truth.world, policy, scene.uniforms[place], states, actions, view(choices))
-    if not again:
-        start_values(truth, policy, last, scene.room, scene.worth)
+def play(scene, t, policy, start_value, upper, inner_gap, sets, states, actions, choices):
+    """One episode of policies (R or 1, H, S); those that are as they were judged last keep their worth."""
+    scene, policy, states, actions = opened(scene), view(policy), view(states), view(actions)
+    beliefs = Beliefs(view(start_value), view(upper), view(inner_gap), view(sets[0]), view(sets[1]), view(sets[2]))
+    truth = scene.truth
+    if not (fitting_shape(scene, policy.shape) and fitting_actions(truth, flat(policy)) and fitting(scene, beliefs)):
+        return REFUSED
+    rollout(truth.world, policy, scene.uniforms[t - scene.first], states, actions, view(choices))
+    start_values(truth, policy, scene.judged, scene.room, scene.worth)
     score(truth, states, actions, scene.worth, scene.record, t)
+    return believed(scene, t, beliefs)
 
 
 @jit
-def play_mixed(scene, t, place, laws, states, actions, choices):
-    """One episode of policies that draw their actions, (R H or H, S, A)."""
-    scene = opened(scene)
-    truth, laws, states, actions = scene.truth, view(laws), view(states), view(actions)
+def play_mixed(scene, t, policy, start_value, upper, inner_gap, sets, states, actions, choices):
+    """One episode of policies that draw their actions, (R or 1, H, S, A)."""
+    scene, states, actions = opened(scene), view(states), view(actions)
+    beliefs = Beliefs(view(start_value), view(upper), view(inner_gap), view(sets[0]), view(sets[1]), view(sets[2]))
+    truth, (tables, horizon, n_states, n_actions) = scene.truth, policy.shape
+    laws = view(policy.reshape((tables * horizon, n_states, n_actions)))  # views have three axes at most
+    if not (fitting_shape(scene, policy.shape[:3]) and fitting_laws(truth, laws) and fitting(scene, beliefs)):
+        return REFUSED
+    place = t - scene.first
     rollout_mixed(truth.world, laws, scene.uniforms[place], scene.luck[place], states, actions, view(choices))
-    start_values_mixed(truth, laws, scene.room, scene.worth)
+    start_values_mixed(truth, laws, scene.judged, scene.room, scene.worth)
     score(truth, states, actions, scene.worth, scene.record, t)
+    return believed(scene, t, beliefs)
 
 
-@jit
-def believed(scene, t, start_value, upper, inner_gap, center, gram, radius):
-    """:meth:`Judge.beliefs`; what is not there is empty."""
-    scene = opened(scene)
-    truth, record = scene.truth, scene.record
+@inner
+def fitting_shape(scene, shape):
+    """Is there one table of the right size, or one per replica?"""
+    replicas, horizon, n_states = scene.judged.shape
+    return (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
+
+
+@inner
+def fitting_actions(truth, actions):
+    """Do the actions exist?"""
+    last, either = np.int32(truth.world.n_actions - 1), np.int32(0)
+    for i in range(len(actions)):
+        either |= actions[i] | np.int32(last - actions[i])  # negative if one of them is
+    return either >= 0
+
+
+@inner
+def fitting_laws(truth, laws):
+    """Are they probabilities over the actions?"""
+    tables, n_states, n_actions = laws.shape
+    good = n_actions == truth.world.n_actions
+    for i in range(tables * n_states if good else 0):
+        law, total = laws[i // n_states, i % n_states], 0.0
+        for a in range(n_actions):
+            total += law[a]
+            good &= law[a] >= 0.0
+        good &= abs(total - 1.0) < SUM_TOLERANCE
+    return good
+
+
+@inner
+def fitting(scene, beliefs):
+    """Are shapes, and all numbers but center and gram, as they should be?"""
+    good, replicas, truth = True, len(scene.worth), scene.truth
+    for numbers in (beliefs.start_value, beliefs.upper, beliefs.inner_gap, beliefs.radius):
+        good &= len(numbers) == replicas or len(numbers) == 0
+        for i in range(len(numbers)):
+            good &= numbers[i] - numbers[i] == 0.0  # a finite number
+    for i in range(len(beliefs.radius)):
+        good &= beliefs.radius[i] >= 0.0
+    if len(beliefs.radius) > 0:
+        parameters, d, size = truth.theta.shape[1], truth.theta.shape[2], truth.gram_start[len(truth.gram_start) - 1]
+        good &= beliefs.center.shape == (replicas, parameters, d) and beliefs.gram.shape == (replicas, parameters, size)
+    return good
+
+
+@inner
+def believed(scene, t, beliefs):
+    """What the agent believes against the truth; FINE or DOUBTFUL."""
+    truth, record, start_value = scene.truth, scene.record, beliefs.start_value
     for r in range(len(start_value)):
         record.optimism[t, r] = start_value[r] - truth.optimum[r if len(truth.optimum) > 1 else 0]
-        if len(upper) > 0:
-            record.loss[t, r] = upper[r] - start_value[r]
-    for r in range(len(inner_gap)):
-        record.inner[t, r] = inner_gap[r]
-    return coverage(truth, view(center), view(gram), view(radius), record.covered[t], record.bits[t])
+        if len(beliefs.upper) > 0:
+            record.loss[t, r] = beliefs.upper[r] - start_value[r]
+    for r in range(len(beliefs.inner_gap)):
+        record.inner[t, r] = beliefs.inner_gap[r]
+    return FINE if coverage(truth, beliefs, record.covered[t], record.bits[t], scene.away) else DOUBTFUL
 
 
 @inner
@@ -197,12 +272,12 @@ def at_start(truth, value):
 
 
 @inner
-def start_values(truth, policy, last, value, worth):
-    """start . V^pi_1 over the reachable states; a policy that is as in ``last`` keeps its worth."""
+def start_values(truth, policy, judged, value, worth):
+    """start . V^pi_1 over the reachable states; a policy that is as it was judged last keeps its worth."""
     horizon = len(truth.reward)
     for r in range(len(worth)):
-        table = r if len(policy) > 1 else 0
-        if len(last) > 0 and same_policy(truth, policy, last, table):
+        table = policy[r if len(policy) > 1 else 0]
+        if not another(truth, table, judged[r]):
             continue
         if r > 0 and len(policy) == 1 and len(truth.world.prob) == 1:
             worth[r] = worth[0]
@@ -210,24 +285,26 @@ def start_values(truth, policy, last, value, worth):
         for h in range(horizon - 1, -1, -1):
             for node in range(truth.node_start[h], truth.node_start[h + 1]):
                 s = truth.node_state[node]
-                a = policy[table, h, s]
+                a = table[h, s]
                 ahead = plus_next(truth.world, r, h, s, a, value, 0.0) if h < horizon - 1 else 0.0
                 value[h, s] = truth.reward[h, s, a] + ahead
         worth[r] = at_start(truth, value)
 
 
 @inner
-def same_policy(truth, policy, last, table):
-    for h in range(len(truth.node_start) - 1):
+def another(truth, table, judged):
+    """Does a policy differ from the one judged last, which it becomes, in a state that can be reached?"""
+    found = False
+    for h in range(len(truth.reward)):
         for node in range(truth.node_start[h], truth.node_start[h + 1]):
             s = truth.node_state[node]
-            if policy[table, h, s] != last[table, h, s]:
-                return False
-    return True
+            found |= table[h, s] != judged[h, s]
+            judged[h, s] = table[h, s]
+    return found
 
 
 @inner
-def start_values_mixed(truth, laws, value, worth):
+def start_values_mixed(truth, laws, judged, value, worth):
     """start . V^pi_1 of policies that draw their actions, (R H or H, S, A)."""
     horizon = len(truth.reward)
     for r in range(len(worth)):
@@ -240,6 +317,7 @@ def start_values_mixed(truth, laws, value, worth):
                     mixed += laws[table + h, s, a] * plus_next(truth.world, r, h, s, a, value, truth.reward[h, s, a])
                 value[h, s] = mixed
         worth[r] = at_start(truth, value)
+        judged[r, 0, truth.node_state[0]] = -1  # no action: whatever comes next is another policy
 
 
 @inner
@@ -258,15 +336,15 @@ def score(truth, states, actions, worth, record, t):
 
 
 @inner
-def coverage(truth, center, gram, radius, covered, bits):
+def coverage(truth, beliefs, covered, bits, away):
     """1 where |theta* - center|_gram <= radius for every parameter; its bit is set where it holds for one.
 
     Returns whether all distances are numbers.
     """
     parameters, d = truth.theta.shape[1], truth.theta.shape[2]
     size = truth.gram_start[len(truth.gram_start) - 1]
-    target, middle, metric = flat(truth.theta), flat(center), flat(gram)
-    away, numbers = np.empty(d), True
+    target, middle, metric = flat(truth.theta), flat(beliefs.center), flat(beliefs.gram)
+    radius, numbers = beliefs.radius, True
     for r in range(len(radius)):
         limit = radius[r] * radius[r] * (1.0 + 1e-12)
         inside, word, bit = True, 0, 1

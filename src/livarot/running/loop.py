@@ -7,6 +7,7 @@ So the loop can stop after any episode and go on from there, in another process 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from livarot.core.arrays import FloatArray
 from livarot.envs.drifting import Drifting
 from livarot.model.episodes import PlanCheck
 from livarot.model.problem import MNLMDP
-from livarot.running.judge import Judge, Record
+from livarot.running.judge import FINE, REFUSED, Judge, Record
 from livarot.running.result import COLUMNS, WORD
 from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
 
@@ -65,23 +66,23 @@ class Replicas:
         rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
         block = max(1, BLOCK_DRAWS // (len(seeds) * (horizon + 1)))
         first = end = self.episode  # of the uniforms
-        env = luck = np.empty((0, len(seeds), 0))
         for t in range(self.episode, until):
             if t in (end, change):
                 if t == change:
                     judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
                 if t == end:
                     first, end = t, min(t + block, until)
-                    env, luck = _uniforms(environment_uniforms, seeds, first, end, horizon), luck[:0]
-                judge.seat(record, env, luck, first)
+                    env = _uniforms(environment_uniforms, seeds, first, end, horizon)
+                judge.seat(record, env, partial(_uniforms, action_uniforms, seeds, first, end, horizon), first)
             rng.start(t)
-            plan = check(agent.plan(problem, self.state, rng), t)
-            if plan.policy.ndim == 4 and len(luck) == 0:
-                luck = _uniforms(action_uniforms, seeds, first, end, horizon)
-                judge.seat(record, env, luck, first)
-            episodes = judge.episode(plan, t)
-            if not judge.beliefs(plan, t):
-                check.slowly(plan, t)
+            plan = agent.plan(problem, self.state, rng)
+            episodes, verdict = judge.episode(plan, t)
+            if verdict != FINE:
+                plan = check(plan, t)
+                if verdict == REFUSED:  # of other types: converted by now
+                    episodes, verdict = judge.episode(plan, t)
+                if verdict == REFUSED:
+                    raise AssertionError(f"the judge refuses a plan that was looked at, episode {t}")
             self.state = agent.update(problem, self.state, episodes)
             self.episode = t + 1
             if progress is not None:

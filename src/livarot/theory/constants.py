@@ -30,7 +30,8 @@ from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import blocks_of
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
-from livarot.planning.exact import TIE, Solution, checked_solution, solve_kernel
+from livarot.planning.exact import Solution, checked_solution, solve_kernel
+from livarot.planning.steps import TIE
 from livarot.theory.curvature import log_kappa, two_rarest
 
 LARGEST = math.log(np.finfo(np.float64).max)

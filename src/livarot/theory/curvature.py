@@ -327,12 +327,8 @@ def _refine(graph, pairs, high, bound, best, roots, limits):
     for p in range(len(pairs)):
         widest = max(widest, row_start[pairs[p] + 1] - row_start[pairs[p]])
         most = max(most, graph.col_count[pairs[p]])
-    gram = np.empty((widest, widest))
-    single = np.empty(widest)
-    power = np.empty(widest)
-    theta = np.empty(most)
-    starts = np.empty((ASCENTS, 3), dtype=np.int64)
-    heights = np.empty(ASCENTS)
+    gram, single, power, theta = np.empty((widest, widest)), np.empty(widest), np.empty(widest), np.empty(most)
+    starts, heights = np.empty((ASCENTS, 3), dtype=np.int64), np.empty(ASCENTS)
     count, rest = 0, 0.0
     for p in range(len(pairs)):
         if high[p] <= best:
@@ -341,34 +337,15 @@ def _refine(graph, pairs, high, bound, best, roots, limits):
         row, at, m = row_start[pair], graph.feat_start[pair], graph.col_count[pair]
         n = row_start[pair + 1] - row
         shift = graph.offset[row : row + n]
-        for k in range(n):
-            for other in range(k + 1):
-                total = 0.0
-                for c in range(m):
-                    total += (feat[at + k * m + c] - feat[at + c]) * (feat[at + other * m + c] - feat[at + c])
-                gram[k, other] = total
-                gram[other, k] = total
-        for i in range(n):  # log sum_k exp of the largest z_k - z_i: half of a weaker bound, which sorts out most
-            for k in range(n):
-                size = gram[k, k] + gram[i, i] - 2.0 * gram[k, i]
-                power[k] = shift[k] - shift[i] + bound * math.sqrt(max(size, 0.0) + 1e-15 * (gram[k, k] + gram[i, i]))
-            single[i] = _log_sum(power, n)
+        _products(feat, at, n, m, gram)
+        _half_bounds(shift, gram, bound, power, single)
         heights[:] = -1.0
         first = count
         for i in range(n):
             for j in range(i):
                 if single[i] + single[j] <= best:
                     continue
-                centre = 0.25 * (gram[i, i] + gram[j, j] + 2.0 * gram[i, j])
-                mean = 0.5 * (shift[i] + shift[j])
-                largest, choice = -math.inf, 0
-                for k in range(n):
-                    size = gram[k, k] + centre - gram[k, i] - gram[k, j]
-                    slack = 1e-15 * (gram[k, k] + gram[i, i] + gram[j, j])
-                    power[k] = shift[k] - mean + bound * math.sqrt(max(size, 0.0) + slack)
-                    if power[k] > largest:
-                        largest, choice = power[k], k
-                limit = 2.0 * _log_sum(power, n)
+                limit, choice = _box(shift, gram, i, j, bound, power)
                 if limit <= best:
                     continue
                 if count < len(limits):
@@ -392,6 +369,44 @@ def _refine(graph, pairs, high, bound, best, roots, limits):
                 kept += 1
         count = kept
     return count, best, rest
+
+
+@jit
+def _products(feat, at, n, m, gram):
+    """gram_kl = (phi_k - phi_0) . (phi_l - phi_0)."""
+    for k in range(n):
+        for other in range(k + 1):
+            total = 0.0
+            for c in range(m):
+                total += (feat[at + k * m + c] - feat[at + c]) * (feat[at + other * m + c] - feat[at + c])
+            gram[k, other] = total
+            gram[other, k] = total
+
+
+@jit
+def _half_bounds(shift, gram, bound, power, single):
+    """log sum_k exp of the largest z_k - z_i: half of a weaker bound, which sorts out most."""
+    n = len(shift)
+    for i in range(n):
+        for k in range(n):
+            size = gram[k, k] + gram[i, i] - 2.0 * gram[k, i]
+            power[k] = shift[k] - shift[i] + bound * math.sqrt(max(size, 0.0) + 1e-15 * (gram[k, k] + gram[i, i]))
+        single[i] = _log_sum(power, n)
+
+
+@jit
+def _box(shift, gram, i, j, bound, power):
+    """The box bound of f_ij on the whole ball, and the outcome k with the largest exponent."""
+    centre = 0.25 * (gram[i, i] + gram[j, j] + 2.0 * gram[i, j])
+    mean = 0.5 * (shift[i] + shift[j])
+    largest, choice = -math.inf, 0
+    for k in range(len(shift)):
+        size = gram[k, k] + centre - gram[k, i] - gram[k, j]
+        slack = 1e-15 * (gram[k, k] + gram[i, i] + gram[j, j])
+        power[k] = shift[k] - mean + bound * math.sqrt(max(size, 0.0) + slack)
+        if power[k] > largest:
+            largest, choice = power[k], k
+    return 2.0 * _log_sum(power, len(shift)), choice
 
 
 @jit

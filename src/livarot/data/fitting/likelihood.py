@@ -90,14 +90,14 @@ def derivatives(choices: Choices, theta: FloatArray, stride: int = 1, *, counted
     products of the scores (the sandwich's middle).
     """
     d = choices.dim
-    gradient, hessian, spread = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+    sums, hessian = np.zeros((3, d)), np.zeros((d, d))
     total, count = 0.0, np.ascontiguousarray(choices.count)
     for block in blocks(choices, stride):
         z = _logits(choices, block, theta)
         place = choices.start, block.first, block.last
-        total += _centre(block.shifted, z, *place, choices.weight, count, counted, gradient, spread)
+        total += _centre(block.shifted, z, *place, choices.weight, count, counted, sums)
         hessian += block.shifted.T @ block.shifted
-    return Derivatives(total, gradient, hessian, spread)
+    return Derivatives(total, sums[0], hessian, sums[1])
 
 
 def log_likelihood(choices: Choices, theta: FloatArray) -> float:
@@ -172,16 +172,12 @@ def _logits(choices: Choices, block: Block, theta: FloatArray) -> FloatArray:
 @jit
 def _shift(rows, start, first, last, out):
     """out = rows minus the first row of their set (out may be rows)."""
-    d = rows.shape[1]
     base = start[first]
-    origin = np.empty(d)
     for g in range(first, last):
         a, b = start[g] - base, start[g + 1] - base
-        for j in range(d):
-            origin[j] = rows[a, j]
-        for i in range(a, b):
-            for j in range(d):
-                out[i, j] = rows[i, j] - origin[j]
+        for i in range(b - 1, a - 1, -1):  # the first row, which the others need, comes last
+            for j in range(rows.shape[1]):
+                out[i, j] = rows[i, j] - rows[a, j]
 
 
 @jit
@@ -237,28 +233,31 @@ def _subtract_mean(rows, p, start, first, last):
 
 
 @jit
-def _centre(rows, z, start, first, last, weight, count, counted, gradient, spread):
-    """Rows to sqrt(N_g p_i) (phi_i - mu_g), in place; z to p; adds to gradient and spread; the log-likelihood."""
-    mean = np.empty(rows.shape[1])
+def _centre(rows, z, start, first, last, weight, count, counted, sums):
+    """Rows to sqrt(N_g p_i) (phi_i - mu_g), in place; z to p; the log-likelihood.
+
+    ``sums`` has gradient and spread, which are added to, and room for the mean of a set.
+    """
     sides = view(rows), view(z), part(view(count), start[first], len(z))
     total = 0.0
     for g in range(first, last):
         a, b = start[g] - start[first], start[g + 1] - start[first]
-        total += _centre_set(sides, a, b, weight[g], counted, view(gradient), view(spread), mean)
+        total += _centre_set(sides, a, b, weight[g], counted, view(sums))
     return total
 
 
 @inner
-def _centre_set(sides, a, b, w, counted, gradient, spread, mean):
+def _centre_set(sides, a, b, w, counted, sums):
     """:func:`_centre` of the set with rows a to b - 1."""
     rows, z, count = sides
+    gradient, spread, middle = sums[0], sums[1], sums[2]
     d = rows.shape[1]
     if w == 0.0:  # never met: no information
         for i in range(a, b):
             for j in range(d):
                 rows[i, j] = 0.0
         return 0.0
-    best, total, rest, middle = a, 0.0, 0.0, view(mean)
+    best, total, rest = a, 0.0, 0.0
     for i in range(a + 1, b):
         if z[i] > z[best]:
             best = i

@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.jit import jit
 from livarot.core.sizes import require_memory
+from livarot.core.views import Bundle, opened
 from livarot.envs.gymnasium import render
 from livarot.errors import bad, require_positive_int, shown
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.simulation.rollout import draw_row, draw_start
+from livarot.planning.exact import stages_of
+from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import environment_uniforms
 
 RENDER_MODES = ("ansi", "rgb_array")
@@ -54,10 +56,9 @@ class Lanes:
     """n episodes of one model side by side, each with its own seed, episode number and stage."""
 
     def __init__(self, mdp: MNLMDP, count: int) -> None:
-        problem, kernel = mdp.problem, transition_kernel(mdp)
+        problem = mdp.problem
         self.horizon, self.start = problem.horizon, problem.start
-        rows = problem.rows
-        self._model = (rows.row_start, rows.next_state, problem.stage_table, problem.reward, kernel.prob, kernel.base)
+        self._model = Bundle(stages_of(problem, transition_kernel(mdp)))
         self.states = np.zeros(count, dtype=np.int64)
         self.stages = np.full(count, self.horizon, dtype=np.int64)  # ended: nothing has begun yet
         self.episodes = np.full(count, -1, dtype=np.int64)
@@ -82,22 +83,22 @@ class Lanes:
     def step(self, moving: BoolArray, actions: IntArray) -> FloatArray:
         """One stage of the moving lanes; their rewards, 0 for the others."""
         rewards = np.zeros(len(self.states))
-        advance(*self._model, self.uniforms, moving, actions, self.states, self.stages, rewards)
+        advance(self._model, self.uniforms, moving, actions, self.states, self.stages, rewards)
         return rewards
 
 
 @jit
-def advance(row_start, next_state, stage_table, reward, prob, base, uniforms, moving, actions, states, stages, rewards):
+def advance(model, uniforms, moving, actions, states, stages, rewards):
     """The transition of the simulator, for lanes that need not be at the same stage."""
-    _, n_states, n_actions = reward.shape
+    m = opened(model)
+    _, n_states, n_actions = m.reward.shape
     for i in range(len(states)):
         if moving[i]:
             h, s, a = stages[i], states[i], actions[i]
-            pair = (stage_table[h] * n_states + s) * n_actions + a
-            first = base[h] + row_start[pair]
-            row = draw_row(prob, first, base[h] + row_start[pair + 1] - 1, uniforms[i, h + 1])
-            rewards[i] = reward[h, s, a]
-            states[i] = next_state[row - base[h]]
+            pair, base = (m.stage_table[h] * n_states + s) * n_actions + a, m.base[h]
+            row = row_of(m.prob, base + m.row_start[pair], base + m.row_start[pair + 1] - 1, uniforms[i, h + 1])
+            rewards[i] = m.reward[h, s, a]
+            states[i] = m.next_state[row - base]
             stages[i] = h + 1
 
 

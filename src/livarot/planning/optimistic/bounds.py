@@ -44,8 +44,15 @@ def logit_rounding(choice):
 
 
 @inner
+def curvature(choice):
+    """C = beta^2 min(max|y_i|^2, max|y_i - ybar|^2) / 2."""
+    reach = choice.beta * sqrt(choice.longest)
+    return 0.5 * minimum(reach * reach, choice.widest * choice.widest)
+
+
+@inner
 def variance_bound(choice, v, settings):
-    """f0 + beta |g0| + span(V) beta^2 min(max|y_i|^2, max|y_i - ybar|^2) / 2, rounded up, at most max V.
+    """f0 + beta |g0| + C span(V), rounded up, at most max V; C is the :func:`curvature`.
 
     The variance-aware bound (certain): the first term is the gradient at the centre, the second bounds half the second
     derivative, |f''| <= span(V) Var(Yx), and Var(Yx) <= max ((y_i - c).x)^2 for any c.
@@ -53,9 +60,7 @@ def variance_bound(choice, v, settings):
     room = solver_room(choice)
     f = value_at_centre(choice, v, room.weight, room.g)
     low, high = extremes(v)
-    reach = choice.beta * sqrt(choice.longest)
-    curve = minimum(reach * reach, choice.widest * choice.widest)
-    rise = choice.beta * sqrt(dot(room.g, room.g)) + 0.5 * (high - low) * curve
+    rise = choice.beta * sqrt(dot(room.g, room.g)) + curvature(choice) * (high - low)
     return rounded_up(f, rise, logit_rounding(choice), low, high)
 
 

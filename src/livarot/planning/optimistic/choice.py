@@ -17,7 +17,7 @@ import math
 from typing import Any, NamedTuple
 
 from livarot.core.inner import inner
-from livarot.core.lanes import absolute, exp, maximum, minimum, sqrt, where
+from livarot.core.lanes import absolute, any_of, exp, lane, maximum, minimum, sqrt, where
 from livarot.core.law import expectation, mean_row, softmax
 from livarot.core.views import matrix, part
 from livarot.planning.optimistic.starts import one_size
@@ -199,13 +199,29 @@ def difference_of_two(offset, phi, theta, w, step):
 
 
 @inner
-def two_outcomes(apart, gain, one, two):
-    """The exact maximum for two outcomes: the logit of the better one gains beta |y_1 - y_2| = ``gain``.
-
-    ``apart`` is z0_1 - z0_2.
-    """
-    better_first = one >= two
-    gap = where(better_first, apart, -apart) + gain
+def weight_of_better(apart, gain, first_is_better):
+    """The probability of the better outcome of two when its logit gains ``gain``; ``apart`` is z0_1 - z0_2."""
+    gap = where(first_is_better, apart, -apart) + gain
     e = exp(-absolute(gap))
-    better = where(gap >= 0.0, 1.0, e) / (1.0 + e)
-    return minimum(one, two) + better * absolute(one - two)
+    return where(gap >= 0.0, 1.0, e) / (1.0 + e)
+
+
+@inner
+def between(weight, one, two):
+    """The mean of two values, ``weight`` on the larger one."""
+    return minimum(one, two) + weight * absolute(one - two)
+
+
+@inner
+def two_outcomes(apart, gain, v, v_up, certified):
+    """The exact maxima for two outcomes of values v, and v_up if ``certified``: the logit of the better one gains
+    beta |y_1 - y_2| = ``gain``; ``apart`` is z0_1 - z0_2.  It is mostly the same one for v and v_up."""
+    first = v[0] >= v[1]
+    weight = weight_of_better(apart, gain, first)
+    best, high = between(weight, v[0], v[1]), lane(0.0)
+    if certified:
+        first_up = v_up[0] >= v_up[1]
+        if any_of((first & ~first_up) | (first_up & ~first)):
+            weight = weight_of_better(apart, gain, first_up)
+        high = between(weight, v_up[0], v_up[1])
+    return best, high

@@ -23,10 +23,11 @@ from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, number_in
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
-from livarot.core.views import part, view
+from livarot.core.views import opened, part, view
 from livarot.errors import bad, require_finite
-from livarot.planning.optimistic.bounds import rounded_up, rounding, upper_bound
+from livarot.planning.optimistic.bounds import rounded_up, rounding
 from livarot.planning.optimistic.choice import choice_size, load_into, look, solver_room, whitened
+from livarot.planning.optimistic.rule import called
 from livarot.planning.optimistic.rules import JointMaximum, ShiftedPower, Solver
 
 
@@ -75,20 +76,22 @@ def inner_max(
     z0 = shift + phi @ ellipsoid.center
     spread = float(v.max() - v.min())
     x, y = np.zeros(m), np.zeros((n_out, m))
-    rule, settings = JointMaximum(solver).compiled(n_out)
-    bound, slope, n_iter = _inner_max(rule, settings, z0, phi, whiten, v, (ellipsoid.radius, spread), x, y)
-    best = min(bound, _pairwise_bound(y, z0, v, ellipsoid.radius))
+    bound, slope, n_iter = float(v.max()), 0.0, 0
+    if n_out > 2:
+        scales = (ellipsoid.radius, spread)
+        bound, slope, n_iter = _inner_max(JointMaximum(solver).made.table, z0, phi, whiten, v, scales, x, y)
+        bound = min(bound, _pairwise_bound(y, z0, v, ellipsoid.radius))
     if n_out == 2:
         sign = 1.0 if v[0] >= v[1] else -1.0
         theta = ellipsoid.support(sign * (phi[0] - phi[1])) if spread > 0 else ellipsoid.center.copy()
-        gap, n_iter, converged = 0.0, 0, True
+        gap, converged = 0.0, True
     else:
         theta = ellipsoid.center + whiten.T @ x
         gap = slope / spread if spread > 0 else 0.0
         converged = gap <= max(solver.tol, 1e-8)
     p = softmax(shift + phi @ theta)
     value = float(p @ v)
-    return InnerMax(value, theta, p, max(best, value) if n_out != 2 else value, gap, n_iter, converged)
+    return InnerMax(value, theta, p, max(bound, value) if n_out != 2 else value, gap, n_iter, converged)
 
 
 def _pairwise_bound(y: FloatArray, z0: FloatArray, v: FloatArray, beta: float) -> float:
@@ -104,15 +107,15 @@ def _pairwise_bound(y: FloatArray, z0: FloatArray, v: FloatArray, beta: float) -
 
 
 @jit
-def _inner_max(rule, settings, z0, phi, whiten, values, scales, x, y):  # type: ignore[no-untyped-def]
+def _inner_max(rule, z0, phi, whiten, values, scales, x, y):  # type: ignore[no-untyped-def]
     """The bound, the first-order gap and the steps of one problem, the same in all lanes; fills its point and Y."""
     n, m = phi.shape
     memory = np.zeros((choice_size(n, m) + n, W))
-    return _solve(rule, settings, z0, phi, whiten, values, scales, x, y, memory)
+    return _solve(opened(rule), z0, phi, whiten, values, scales, x, y, memory)
 
 
 @inner
-def _solve(rule, settings, z0, phi, whiten, values, scales, x, y, memory):  # type: ignore[no-untyped-def]
+def _solve(rule, z0, phi, whiten, values, scales, x, y, memory):  # type: ignore[no-untyped-def]
     n, m = phi.shape
     loaded, v = load_into(lanes(memory), n, m), part(lanes(memory), choice_size(n, m), n)
     whitened(view(whiten), view(phi), view(y))
@@ -121,9 +124,9 @@ def _solve(rule, settings, z0, phi, whiten, values, scales, x, y, memory):  # ty
         for k in range(m):
             loaded.y[i, k] = y[i, k]
     choice = look(loaded, lane(scales[0]), lane(scales[1]), 0.0, True)
-    bound = number_in(upper_bound(choice, v, settings), 0)
-    _, gap = rule.value(choice, v, settings)
+    bound, _ = called(rule.bound, choice, v, rule.settings)
+    _, gap = called(rule.value, choice, v, rule.settings)
     room = solver_room(choice)
     for k in range(m):
         x[k] = number_in(room.best[k], 0)
-    return bound, number_in(gap, 0), int(number_in(room.steps[0], 0))
+    return number_in(bound, 0), number_in(gap, 0), int(number_in(room.steps[0], 0))

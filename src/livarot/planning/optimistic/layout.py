@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.lanes import W
 from livarot.core.views import Bundle
 from livarot.model.problem import Problem
 from livarot.model.ragged import NO_BLOCK, Graph
 
 CHUNK = 256  # blocks laid out at once
+ALMOST = 0.95  # of the states of a list are reachable at each of its stages
 
 
 class Blocks(NamedTuple):
-    """Pairs of the reachable states, list after list; stages with the same pairs share a list."""
+    """Pairs of the reachable states, list after list; stages with the same pairs, or almost, share a list."""
 
     stage_list: Int32Array  # (H,) the list a stage uses
+    reachable: NDArray[np.uint8]  # (H + 1, S)
     plain_start: IntArray  # (lists + 1,) pairs that theta does not touch ...
     plain: IntArray  # ... (their outcome is certain, or known from the offsets)
+    plain_row: IntArray  # (plain + 1,) where their outcomes would begin, one pair after the other
     start: IntArray  # (lists + 1,) the blocks of a list
     shape: IntArray  # (blocks, 6): outcomes, columns, common block of theta or -1, first row, first feature, block size
     pair: IntArray  # (blocks, W); spare lanes repeat the last pair
@@ -48,8 +53,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
     pairs_of: list[IntArray] = []
     shapes: list[tuple[int, ...]] = []
     start = [0]
-    for h in range(problem.horizon):
-        reach = problem.reachable[h]
+    for h, reach in enumerate(_lists(problem)):
         key = int(problem.stage_table[h]).to_bytes(4, "little") + reach.tobytes()
         if key in lists:
             stage_list[h] = lists[key]
@@ -81,8 +85,10 @@ def _pair_blocks(problem: Problem) -> Blocks:
     feature = np.concatenate(([0], np.cumsum(n_features))).astype(np.int64)
     made = Blocks(
         stage_list=stage_list,
+        reachable=problem.reachable.view(np.uint8),
         plain_start=np.concatenate(([0], np.cumsum([len(p) for p in plain]))).astype(np.int64),
         plain=np.concatenate(plain).astype(np.int64),
+        plain_row=np.concatenate(([0], np.cumsum(rows.outcomes[np.concatenate(plain)]))).astype(np.int64),
         start=np.asarray(start, dtype=np.int64),
         shape=np.ascontiguousarray(np.column_stack((table[:, :3], row[:-1], feature[:-1], table[:, 3]))),
         pair=np.concatenate([np.empty((0, W), dtype=np.int64), *pairs_of]).astype(np.int64),
@@ -92,6 +98,14 @@ def _pair_blocks(problem: Problem) -> Blocks:
     )
     _lay_out(rows.graph, made)
     return made
+
+
+def _lists(problem: Problem) -> Iterator[BoolArray]:
+    """The states of each stage's list: those of all stages with this table, where almost all are reachable."""
+    reachable, tables = problem.reachable[: problem.horizon], problem.stage_table
+    union = {table: reachable[tables == table].any(axis=0) for table in np.unique(tables).tolist()}
+    for own, table in zip(reachable, tables.tolist(), strict=True):
+        yield union[table] if own.sum() >= ALMOST * union[table].sum() else own
 
 
 def _lay_out(graph: Graph, blocks: Blocks) -> None:

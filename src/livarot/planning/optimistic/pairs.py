@@ -20,7 +20,8 @@ from livarot.planning.optimistic.choice import (
     two_outcomes,
     whitened,
 )
-from livarot.planning.optimistic.result import Result, own_whitener, value_range
+from livarot.planning.optimistic.result import Centres, Result, own_whitener, value_range
+from livarot.planning.optimistic.rule import called
 from livarot.planning.steps import greedy as first_best
 from livarot.planning.steps import known_law
 
@@ -43,14 +44,15 @@ class Room(NamedTuple):
 
 
 @jit
-def plan_pairs(rule, settings, model, blocks, estimate, radius, result):
+def plan_pairs(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the result, replica after replica."""
-    seen = opened(model)
-    n, m = seen.most_out, seen.most_cols
+    what = opened(task)
+    n, m = what.model.most_out, what.model.most_cols
     memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
-    floats = np.empty(m + m * m + 2 * seen.reward.shape[1] * seen.reward.shape[2])
+    floats = np.empty(m + m * m + 2 * what.model.reward.shape[1] * what.model.reward.shape[2])
     whole = np.empty(W, dtype=np.int64)
-    _replicas(rule, settings, seen, opened(blocks), estimate, radius, result, memory, floats, whole)
+    centres = Centres(view(theta), view(whiten), view(radius))
+    _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 
 
 @inner
@@ -75,16 +77,14 @@ def make_room(memory, floats, whole, n, m, n_pairs):
 
 
 @inner
-def _replicas(rule, settings, model, blocks, estimate, radius, result, memory, floats, whole):
-    found = Result(view(result.value), view(result.upper), view(result.policy), view(result.report))
-    thetas, whitens = view(estimate.theta), view(estimate.whiten)
-    room = make_room(
-        memory, floats, whole, model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    )
-    for r in range(len(radius)):
-        own = Result(found.value[r], found.upper[r], found.policy[r], found.report)
-        gap = _stages(rule, settings, model, blocks, thetas[r], whitens[r], radius[r], own, room)
-        start_values(rule, model, own, r, gap)
+def _replicas(task, centres, result, memory, floats, whole):
+    model = task.model
+    n_pairs = model.reward.shape[1] * model.reward.shape[2]
+    room = make_room(memory, floats, whole, model.most_out, model.most_cols, n_pairs)
+    for r in range(len(centres.radius)):
+        own = Result(result.value[r], result.upper[r], result.policy[r], result.report)
+        centre = Centres(centres.theta[r], centres.whiten[r], centres.radius[r])
+        start_values(task.rule, model, own, r, _stages(task.rule, model, task.blocks, centre, own, room))
 
 
 @inner
@@ -101,14 +101,14 @@ def start_values(rule, model, result, r, gap):
 
 
 @inner
-def _stages(rule, settings, model, blocks, theta, whiten, radius, result, room):
+def _stages(rule, model, blocks, centre, result, room):
     """The stages, last to first, of one replica."""
     horizon, n_states, n_actions = model.reward.shape
-    beta, gap = lane(radius), 0.0
+    beta, gap = lane(centre.radius), 0.0
     for h in range(horizon - 1, -1, -1):
         k, pairs = model.stage_parameter[h], blocks.stage_list[h]
         first = model.stage_table[h] * n_states * n_actions
-        own = (theta[k], whiten[k], beta, lane(value_range(model, h, result.value[h + 1])))
+        own = (centre.theta[k], centre.whiten[k], beta, lane(value_range(model, h, result.value[h + 1])))
         for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
             pair = blocks.plain[item]
             room.q[pair - first] = known_law(model.graph, pair, result.value[h + 1])
@@ -119,7 +119,7 @@ def _stages(rule, settings, model, blocks, theta, whiten, radius, result, room):
                 put(room.q, blocks.pair[b], -first, 0.0)
                 put(room.q_up, blocks.pair[b], -first, 0.0)
                 continue
-            gap = max(gap, back_up(rule, settings, model, h, blocks, b, own, result, room))
+            gap = max(gap, back_up(rule, model, h, blocks, b, own, result, room))
         greedy(rule, model, h, room, result)
     return gap
 
@@ -208,7 +208,7 @@ def own_coordinates(graph, pairs, m, theta, whiten, room):
 
 
 @inner
-def back_up(rule, settings, model, h, blocks, b, own, result, room):
+def back_up(rule, model, h, blocks, b, own, result, room):
     """The optimistic expectations of a block of pairs and their bounds; gives the largest relative first-order gap."""
     theta, whiten, beta, _ = own
     _, n_states, n_actions = model.reward.shape
@@ -221,32 +221,25 @@ def back_up(rule, settings, model, h, blocks, b, own, result, room):
     best, high, gap, largest = lane(0.0), lane(0.0), lane(0.0), 0.0
     if rule.exact_for_two and n == 2:
         apart, reach = load_two(model.graph, blocks, b, theta, whiten, room)
-        best = two_outcomes(apart, beta * reach, v[0], v[1])
-        if rule.certified:
-            high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
+        best, high = two_outcomes(apart, beta * reach, v, v_up, rule.certified)
     else:
-        best, high, gap = rule.of_pairs(rule, settings, model, blocks, b, own, room)
+        best, high, gap = value_pairs(rule, model, blocks, b, own, room)
     first = model.stage_table[h] * n_states * n_actions
     put(room.q, blocks.pair[b], -first, best)
     if rule.certified:
         put(room.q_up, blocks.pair[b], -first, high)
-    for k in range(W):
-        largest = max(largest, number_in(gap, k))
+    for k in range(W):  # a list may hold states that this stage cannot reach: they do not count
+        if number_in(gap, k) > largest and blocks.reachable[h, (blocks.pair[b, k] - first) // n_actions]:
+            largest = number_in(gap, k)
     return largest
 
 
 @inner
-def value_pairs(rule, settings, model, blocks, b, own, room):
+def value_pairs(rule, model, blocks, b, own, room):
     """What a rule gives for a block of pairs: value, bound and relative first-order gap."""
     theta, whiten, beta, scale = own
     n, horizon = blocks.shape[b, 0], float(model.reward.shape[0])
     choice = look(load(model.graph, blocks, b, theta, whiten, room), beta, scale, horizon, rule.set_matters)
-    high = rule.bound(choice, part(room.v_up, 0, n), settings) if rule.certified else lane(0.0)
-    best, gap = rule.value(choice, part(room.v, 0, n), settings)
+    high = called(rule.bound, choice, part(room.v_up, 0, n), rule.settings)[0] if rule.certified else lane(0.0)
+    best, gap = called(rule.value, choice, part(room.v, 0, n), rule.settings)
     return best, high, where(scale > 0.0, gap / maximum(scale, 1e-300), gap)
-
-
-@inner
-def two_only(rule, settings, model, blocks, b, own, room):
-    """In place of it where every pair has two outcomes."""
-    return lane(0.0), lane(0.0), lane(0.0)

@@ -15,8 +15,8 @@ There is one engine, and three ways to fill its lanes; ``Plan.engine`` says whic
 "pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.pairs`): the same bits
 "screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.screened`)
 
-A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas;
-otherwise replicas are taken where they fill the lanes.
+A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas (by
+the variance bonus, which costs little, only if it is large); otherwise replicas are taken where they fill the lanes.
 
 Only states that can be reached from the start are planned for.  Ties: the first action within 1e-9 (1 + |Q|).
 """
@@ -24,7 +24,6 @@ Only states that can be reached from the start are planned for.  Ties: the first
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from numba.core.errors import NumbaError
 
 from livarot.core.arrays import FloatArray
 from livarot.core.lanes import W
+from livarot.core.views import Bundle
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import plan_model
 from livarot.model.episodes import Estimate, Plan, check_estimate
@@ -39,76 +39,80 @@ from livarot.model.problem import Problem
 from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.pairs import plan_pairs
 from livarot.planning.optimistic.replicas import plan_replicas
-from livarot.planning.optimistic.result import Result
-from livarot.planning.optimistic.rule import CompiledRule, LaneRule
+from livarot.planning.optimistic.result import PairTask, Task
+from livarot.planning.optimistic.rule import LaneRule
 from livarot.planning.optimistic.rules import JointMaximum, Rule, check_rule
 from livarot.planning.optimistic.screened import plan_screened
 
 _DEFAULT = JointMaximum()
+LOOPS = {"replicas": plan_replicas, "pairs": plan_pairs, "screened": plan_screened}
 SEVERAL = 3  # actions per state, for screening to pay
+LARGE = 20_000  # transitions, for it to pay where a value costs no more than its bounds
 
 
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
     check_estimate(problem, estimate)
-    if rule is None:
-        rule = _DEFAULT
-    else:
+    made = getattr(_DEFAULT if rule is None else rule, "made", None)
+    if type(made) is not LaneRule:
         check_rule(rule)
-    replicas = len(estimate.theta)
+    theta, gram, whiten = estimate
+    replicas, states = len(theta), problem.n_states
     radii = _radii(radius, replicas)
-    compiled, settings = rule.compiled(problem.max_reachable)
-    shape = (replicas, problem.horizon + 1, problem.n_states)
-    value = np.zeros(shape)
-    upper = np.zeros(shape) if compiled.certified else value
-    policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
-    result = Result(value, upper, policy, np.zeros((3, replicas)))
-    engine = engine_for(problem, compiled, replicas)
-    if isinstance(rule, LaneRule):
-        _with_own_rule(_fill, engine, problem, compiled, settings, estimate, radii, result)
+    value = np.zeros((replicas, problem.horizon + 1, states))
+    upper = value if made.bound is None else np.zeros(value.shape)
+    policy = np.zeros((replicas, problem.horizon, states), np.int32)
+    report = np.zeros((3, replicas))  # start value, its bound, largest first-order gap relative to the value range
+    engine = engine_for(problem, made, replicas)
+    arguments = (theta, whiten, radii, value, upper, policy, report)
+    if rule is made:
+        _by_own_rule(engine, problem, made, arguments)
     else:
-        _fill(engine, problem, compiled, settings, estimate, radii, result)
-    return Plan(
-        policy,
-        value,
-        result.report[0],
-        result.report[1] if rule.bounded else None,
-        result.report[2] if rule.measured else None,
-        estimate.theta if rule.optimistic else None,
-        estimate.gram if rule.optimistic else None,
-        radii if rule.optimistic else None,
-        engine,
-    )
+        LOOPS[engine](prepared(engine, problem, made), *arguments)
+    bounds, gaps = report[1] if made.bounded else None, report[2] if made.measured else None
+    sets = (theta, gram, radii) if made.optimistic else (None, None, None)
+    return Plan(policy, value, report[0], bounds, gaps, *sets, engine)
 
 
-def _fill(
-    engine: str, problem: Problem, rule: CompiledRule, settings: Any, estimate: Estimate, radii: Any, result: Result
-) -> None:
-    if engine == "replicas":
-        plan_replicas(rule, settings, plan_model(problem), estimate, radii, result)
-    else:
-        loop = plan_screened if engine == "screened" else plan_pairs
-        loop(rule, settings, plan_model(problem), pair_blocks(problem), estimate, radii, result)
+class Prepared:
+    """The last argument that a loop had with a problem, kept with the problem; not with its copies."""
+
+    def __init__(self, table: Bundle | None = None, task: Bundle | None = None) -> None:
+        self.table, self.task = table, task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepared, ()
 
 
-def _with_own_rule(fill: Callable[..., None], *arguments: Any) -> None:
-    """The same for a rule of the user's, which may not compile, or may give numbers that are none."""
-    result = arguments[-1]
+def prepared(engine: str, problem: Problem, rule: LaneRule) -> Bundle:
+    """What the loop of that name is handed; the functions that it calls are compiled, or loaded."""
+    table = rule.table if problem.max_reachable > 2 else rule.table_for_two
+    last = problem.cache.get(engine)
+    if last is None or last.table is not table:
+        parts = (table.fields, plan_model(problem).fields)
+        task = Task(*parts) if engine == "replicas" else PairTask(*parts, pair_blocks(problem).fields)
+        last = problem.cache[engine] = Prepared(table, Bundle(task))
+    return last.task
+
+
+def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple[Any, ...]) -> None:
+    """A rule of the user's may not compile, or may give numbers that are none."""
     try:
-        fill(*arguments)
+        LOOPS[engine](prepared(engine, problem, rule), *arguments)
     except NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in lines if "Unknown attribute" in line or "No implementation" in line), lines[-1])
         raise bad("rule", f"does not compile: {said}", cure="write it with livarot.lanes") from error
-    wrong = np.flatnonzero(~np.isfinite(result.report).all(axis=0))
+    wrong = np.flatnonzero(~np.isfinite(arguments[-1]).all(axis=0))
     if len(wrong):
         cure = "look for a division by zero"
         raise bad("rule", "gave values that are not finite, replica", index=int(wrong[0]), count=len(wrong), cure=cure)
 
 
-def engine_for(problem: Problem, rule: CompiledRule, replicas: int) -> str:
+def engine_for(problem: Problem, rule: LaneRule, replicas: int) -> str:
     """Which way to fill the lanes.  Screening changes the last bits, so it does not depend on the replicas."""
-    if rule.screened and open_actions(problem) >= SEVERAL:
+    large = rule.bound is not None or problem.rows.n_rows >= LARGE
+    if rule.screened and large and open_actions(problem) >= SEVERAL:
         return "screened"
     return "replicas" if replicas >= W else "pairs"
 
@@ -127,7 +131,9 @@ def open_actions(problem: Problem) -> float:
 def _radii(radius: Any, replicas: int) -> FloatArray:
     """One radius per replica, as kernels know them: float64, finite, >= 0."""
     if type(radius) is float and 0.0 <= radius < math.inf:  # as agents have it
-        return np.full(replicas, radius)
+        equal = np.empty(replicas)
+        equal.fill(radius)
+        return equal
     if isinstance(radius, float | int):
         return np.full(replicas, require_non_negative("radius", radius))
     radii = require_finite("radius", radius)

@@ -21,7 +21,8 @@ from livarot.planning.optimistic.choice import (
     two_outcomes,
     whitened,
 )
-from livarot.planning.optimistic.result import Result, own_whitener, value_range
+from livarot.planning.optimistic.result import Centres, Result, own_whitener, value_range
+from livarot.planning.optimistic.rule import called
 from livarot.planning.steps import TIE, known_law
 
 
@@ -41,7 +42,10 @@ class Room(NamedTuple):
     square: Any  # (m * m,) and their whitener
     step: Any  # (m,) floats
     who: Any  # (W,) which replicas; spare lanes repeat the last one
-    at: Any  # (W,) where they are in some array
+    at_theta: Any  # (W,) where they begin in the arrays of estimates ...
+    at_whiten: Any  # (W,)
+    at_value: Any  # (W,) ... of values and their bounds ...
+    at_policy: Any  # (W,) ... and of policies
 
 
 @inner
@@ -73,33 +77,43 @@ def make_room(memory, floats, whole, model, d, size):
         square=part(memory, columns + m, m * m),
         step=view(floats),
         who=part(view(whole), 0, W),
-        at=part(view(whole), W, W),
+        at_theta=part(view(whole), W, W),
+        at_whiten=part(view(whole), 2 * W, W),
+        at_value=part(view(whole), 3 * W, W),
+        at_policy=part(view(whole), 4 * W, W),
     )
 
 
 @jit
-def plan_replicas(rule, settings, model, estimate, radius, result):
+def plan_replicas(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the result, block of W replicas after block."""
-    seen = opened(model)
-    memory = np.empty((room_size(seen, estimate.theta.shape[2], estimate.whiten.shape[2]), W))
-    floats, whole = np.empty(seen.most_cols), np.empty(2 * W, dtype=np.int64)
-    _blocks(rule, settings, seen, estimate, radius, result, memory, floats, whole)
+    what = opened(task)
+    memory = np.empty((room_size(what.model, theta.shape[2], whiten.shape[2]), W))
+    floats, whole = np.empty(what.model.most_cols), np.empty(5 * W, dtype=np.int64)
+    centres = Centres(view(theta), view(whiten), view(radius))
+    _blocks(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 
 
 @inner
-def _blocks(rule, settings, model, estimate, radius, result, memory, floats, whole):
-    found = Result(view(result.value), view(result.upper), view(result.policy), view(result.report))
-    theta, whiten = view(estimate.theta), view(estimate.whiten)
-    room = make_room(lanes(memory), floats, whole, model, theta.shape[2], whiten.shape[2])
-    replicas = len(radius)
-    for first in range(0, replicas, W):
+def _blocks(task, centres, result, memory, floats, whole):
+    theta, whiten, radius = centres
+    room = make_room(lanes(memory), floats, whole, task.model, theta.shape[2], whiten.shape[2])
+    for first in range(0, len(radius), W):
         for k in range(W):
-            room.who[k] = min(first + k, replicas - 1)
-        _stages(rule, settings, model, theta, whiten, take(view(radius), room.who, 0), found, room)
+            r = min(first + k, len(radius) - 1)
+            room.who[k], room.at_theta[k], room.at_whiten[k] = r, r * count_of(theta), r * count_of(whiten)
+            room.at_value[k], room.at_policy[k] = r * count_of(result.value), r * count_of(result.policy)
+        _stages(task.rule, task.model, theta, whiten, take(radius, room.who, 0), result, room)
 
 
 @inner
-def _stages(rule, settings, model, theta, whiten, beta, result, room):
+def count_of(array):
+    """Numbers per replica in an array (R, ., .)."""
+    return array.shape[1] * array.shape[2]
+
+
+@inner
+def _stages(rule, model, theta, whiten, beta, result, room):
     """The stages, last to first, of W replicas."""
     horizon, n_states, n_actions = model.reward.shape
     gap = lane(0.0)
@@ -107,23 +121,23 @@ def _stages(rule, settings, model, theta, whiten, beta, result, room):
         room.value[horizon % 2, s] = 0.0
         room.upper[horizon % 2, s] = 0.0
     for h in range(horizon - 1, -1, -1):
-        gather(theta, room, model.stage_parameter[h], room.theta)
-        gather(whiten, room, model.stage_parameter[h], room.whiten)
+        gather(theta, room.at_theta, model.stage_parameter[h], room.theta)
+        gather(whiten, room.at_whiten, model.stage_parameter[h], room.whiten)
         scale = value_range(model, h, room.value[(h + 1) % 2])
         for node in range(model.node_start[h], model.node_start[h + 1]):
             s = model.node_state[node]
             for a in range(n_actions):
-                gap = maximum(gap, back_up(rule, settings, model, h, s, a, beta, scale, room))
+                gap = maximum(gap, back_up(rule, model, h, s, a, beta, scale, room))
             best, action = greedy(room.q)
             if rule.clips_v:
                 best = minimum(best, float(horizon))
             room.value[h % 2, s] = best
-            write(result.value, room, h, s, best)
-            write(result.policy, room, h, s, action)
+            put(flat(result.value), room.at_value, h * n_states + s, best)
+            put(flat(result.policy), room.at_policy, h * n_states + s, action)
             if rule.certified:
                 _, high = extremes(room.q_up)
                 room.upper[h % 2, s] = high
-                write(result.upper, room, h, s, high)
+                put(flat(result.upper), room.at_value, h * n_states + s, high)
     start, start_up = lane(0.0), lane(0.0)
     for node in range(model.node_start[0], model.node_start[1]):
         s = model.node_state[node]
@@ -135,22 +149,10 @@ def _stages(rule, settings, model, theta, whiten, beta, result, room):
 
 
 @inner
-def gather(array, room, parameter, out):
+def gather(array, places, parameter, out):
     """The row of a parameter in an array (R, K, n), of all replicas of the block."""
-    _, parameters, n = array.shape
-    for k in range(W):
-        room.at[k] = (room.who[k] * parameters + parameter) * n
-    for j in range(n):
-        out[j] = take(flat(array), room.at, j)
-
-
-@inner
-def write(array, room, h, s, x):
-    """array[r, h, s] = x for all replicas of the block."""
-    _, stages, n_states = array.shape
-    for k in range(W):
-        room.at[k] = (room.who[k] * stages + h) * n_states
-    put(flat(array), room.at, s, x)
+    for j in range(len(out)):
+        out[j] = take(flat(array), places, parameter * len(out) + j)
 
 
 @inner
@@ -165,7 +167,7 @@ def greedy(q):
 
 
 @inner
-def back_up(rule, settings, model, h, s, a, beta, scale, room):
+def back_up(rule, model, h, s, a, beta, scale, room):
     """Q and its bound of one pair; gives the relative first-order gap."""
     horizon, n_states, n_actions = model.reward.shape
     graph, gain, ceiling = model.graph, model.reward[h, s, a], float(horizon)
@@ -188,11 +190,9 @@ def back_up(rule, settings, model, h, s, a, beta, scale, room):
             local, w = own_coordinates(graph, pair, room)
             phi = matrix(graph.feat, graph.feat_start[pair], 2, len(local))
             apart, reach = difference_of_two(part(graph.offset, row, 2), phi, local, w, room.step)
-            best = two_outcomes(apart, beta * reach, v[0], v[1])
-            if rule.certified:
-                high = two_outcomes(apart, beta * reach, v_up[0], v_up[1])
+            best, high = two_outcomes(apart, beta * reach, v, v_up, rule.certified)
         else:
-            best, high, gap = rule.of_replicas(rule, settings, model, pair, n, beta, scale, room)
+            best, high, gap = value_replicas(rule, model, pair, n, beta, scale, room)
     q = gain + best
     room.q[a] = minimum(maximum(q, 0.0), ceiling) if rule.clips_q else q
     if rule.certified:
@@ -201,19 +201,13 @@ def back_up(rule, settings, model, h, s, a, beta, scale, room):
 
 
 @inner
-def value_replicas(rule, settings, model, pair, n, beta, scale, room):
+def value_replicas(rule, model, pair, n, beta, scale, room):
     """What a rule gives for a pair: value, bound and relative first-order gap."""
     horizon = float(model.reward.shape[0])
     choice = look(load(model.graph, pair, n, room), beta, scale, horizon, rule.set_matters)
-    high = rule.bound(choice, part(room.v_up, 0, n), settings) if rule.certified else lane(0.0)
-    best, gap = rule.value(choice, part(room.v, 0, n), settings)
+    high = called(rule.bound, choice, part(room.v_up, 0, n), rule.settings)[0] if rule.certified else lane(0.0)
+    best, gap = called(rule.value, choice, part(room.v, 0, n), rule.settings)
     return best, high, where(scale > 0.0, gap / maximum(scale, 1e-300), gap)
-
-
-@inner
-def two_only(rule, settings, model, pair, n, beta, scale, room):
-    """In place of it where every pair has two outcomes."""
-    return lane(0.0), lane(0.0), lane(0.0)
 
 
 @inner

@@ -9,6 +9,29 @@ from livarot.core.inner import inner
 from livarot.core.lanes import maximum, minimum, sqrt
 
 
+class Task(NamedTuple):
+    """What a loop over replicas is about."""
+
+    rule: Any  # :class:`livarot.planning.optimistic.rule.Table`
+    model: Any  # :class:`livarot.model.compiled.Model`
+
+
+class PairTask(NamedTuple):
+    """What loops over pairs are about."""
+
+    rule: Any
+    model: Any
+    blocks: Any  # :class:`livarot.planning.optimistic.layout.Blocks`
+
+
+class Centres(NamedTuple):
+    """The confidence ellipsoids."""
+
+    theta: Any  # (R, K, d)
+    whiten: Any  # (R, K, G)
+    radius: Any  # (R,)
+
+
 class Result(NamedTuple):
     """What a plan fills."""
 

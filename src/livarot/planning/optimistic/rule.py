@@ -1,33 +1,31 @@
-"""What makes a function a rule of optimism, and how compiled loops take rules as arguments.
+"""What makes a function a rule of optimism, and how compiled loops call it.
 
 A rule says how an uncertain choice is valued: ``value(choice, v, settings)`` is written with lanes
 (:mod:`livarot.core.lanes`) as if for one choice, :class:`livarot.planning.optimistic.choice.Choice`, whose outcomes are
-worth v.  To numba each rule is a type of its own, so a loop that takes a rule is compiled for it when it is first used
-and ``rule.value(...)`` costs no more than the function itself; the type's name carries a digest of the rule's code, so
-that machine code kept on disk belongs to this rule and no other.
+worth v.  Loops over pairs or replicas are compiled once, for all rules: they are handed a table (:class:`Table`) of what
+to do and of addresses, and a rule's function is compiled by itself when a problem has a choice that needs it
+(:mod:`livarot.core.native`).
 """
-# mypy: disable-error-code="no-untyped-call, misc, override"
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import BuiltinFunctionType, CodeType, ModuleType
+from functools import cache, cached_property
 from typing import Any, NamedTuple
-from uuid import uuid4
 
-import numpy as np
 from numba.core import types
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import NativeValue, lower_getattr_generic, models, register_model, unbox
+from numba.extending import lower_builtin, type_callable
 
 from livarot.core.inner import inner
-from livarot.core.lanes import where
+from livarot.core.lanes import LANE, lane, where
+from livarot.core.native import Native, digest_of, emit_call
+from livarot.core.views import Bundle, BundleType, ViewType, opened
 from livarot.errors import bad
+from livarot.planning.optimistic.choice import Choice
 
 CLIPS = ("nothing", "every Q", "V")  # nothing; every Q to [0, H]; V = max_a Q to at most H
 
@@ -38,64 +36,42 @@ class NoSettings(NamedTuple):
     none: int = 0
 
 
-class CompiledRule:
-    """A rule as compiled loops see it: two functions and what the loops need to know of them."""
+class Table(NamedTuple):
+    """A rule as loops read it."""
 
-    def __init__(
-        self,
-        value: Any,
-        bound: Any,
-        clip: str,
-        *,
-        measured: bool,
-        exact_for_two: bool,
-        idle: bool,
-        set_matters: bool,
-        screened: bool,
-        two_only: bool = False,
-    ) -> None:
-        function = _compiled("value", value)
-        self.value = function if measured else _with_no_gap(function)
-        self.bound, self.certified = _no_bound if bound is None else _compiled("bound", bound), bound is not None
-        self.clips_q, self.clips_v = clip == CLIPS[1], clip == CLIPS[2]
-        self.exact_for_two, self.idle_at_zero = exact_for_two, idle
-        self.set_matters, self.screened, self.two_only = set_matters, screened, two_only
-        parts = (function, self.bound, clip, measured, exact_for_two, idle, set_matters, two_only)
-        digest = hashlib.sha256(repr([_code_of(part) for part in parts]).encode()).hexdigest()[:16]
-        source = getattr(function, "py_func", function)
-        self._numba_type_ = RuleType(f"{source.__module__}.{source.__qualname__}", digest)
-        _RULES[self._numba_type_.name] = self
-
-    def __repr__(self) -> str:
-        return self._numba_type_.name
-
-    @property
-    def of_pairs(self) -> Any:
-        """How a loop over pairs values a choice of three or more outcomes."""
-        from livarot.planning.optimistic import pairs
-
-        return pairs.two_only if self.two_only else pairs.value_pairs
-
-    @property
-    def of_replicas(self) -> Any:
-        """The same, of a loop over replicas."""
-        from livarot.planning.optimistic import replicas
-
-        return replicas.two_only if self.two_only else replicas.value_replicas
+    value: Any  # address of the function that values a choice; 0 where no choice needs one
+    bound: Any  # address of the function that bounds it
+    settings: Any  # address of what both are told
+    certified: bool  # there is a bound
+    clips_q: bool
+    clips_v: bool
+    exact_for_two: bool
+    idle_at_zero: bool
+    set_matters: bool
 
 
 @dataclass(frozen=True)
 class LaneRule:
-    """A rule of optimism made by :func:`rule`."""
+    """A rule of optimism made by :func:`rule`, which see."""
 
-    function: CompiledRule
+    value: Any
+    bound: Any
     settings: Any
-    bounded: bool
+    clip: str
     measured: bool
-    optimistic: bool = True
+    exact_for_two: bool
+    idle_at_zero: bool
+    set_matters: bool
+    screened: bool
+    bounded: bool  # its plans have an upper bound
+    optimistic: bool = True  # its plans have a confidence set
 
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return self.function, self.settings
+    def __repr__(self) -> str:
+        return f"rule({_name(self.value)}, {digest_of(self.value, self.bound)}, {self.settings})"
+
+    @property
+    def made(self) -> LaneRule:
+        return self
 
     def with_settings(self, **changes: float) -> LaneRule:
         """The same rule with other numbers."""
@@ -104,6 +80,71 @@ class LaneRule:
         if wrong:
             raise bad("settings", f"the rule has no {wrong[0]!r}", count=len(wrong), cure=f"it has {', '.join(known)}")
         return replace(self, settings=_checked(self.settings._replace(**changes)))
+
+    @cached_property
+    def table(self) -> Bundle:
+        """What loops are handed; its functions are compiled, or loaded, with it."""
+        settings = Bundle(self.settings)
+        kind = settings._numba_type_
+        value = _native(self.value, self.measured, kind)
+        return self._table(value, 0 if self.bound is None else _native(self.bound, False, kind), settings)
+
+    @cached_property
+    def table_for_two(self) -> Bundle:
+        """The same where no choice has more than two outcomes: nothing is compiled if two are valued exactly."""
+        return self._table(0, 0, 0) if self.exact_for_two else self.table
+
+    def _table(self, value: Any, bound: Any, settings: Any) -> Bundle:
+        clips = self.clip == CLIPS[1], self.clip == CLIPS[2]
+        certified = self.bound is not None
+        return Bundle(
+            Table(value, bound, settings, certified, *clips, self.exact_for_two, self.idle_at_zero, self.set_matters)
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: x for name, x in self.__dict__.items() if name not in ("table", "table_for_two")}
+
+
+@cache
+def _native(function: Any, measured: bool, settings: BundleType) -> Native:
+    """A rule's function with its address, compiled for settings of that type."""
+
+    def valued(choice, v, numbers):
+        found = function(choice, v, opened(numbers))
+        return lane(found), where(found - found == 0.0, 0.0, math.inf)  # infinite where it is not a finite number
+
+    def valued_and_measured(choice, v, numbers):
+        found, gap = function(choice, v, opened(numbers))
+        return lane(found), lane(gap)
+
+    entry = valued_and_measured if measured else valued
+    source = getattr(function, "py_func", function)
+    return Native(entry, (_CHOICE, _FLAT, settings), source.__module__, source.__qualname__, digest_of(entry))
+
+
+_FLAT = ViewType(LANE, 1)
+_KINDS = {"y": ViewType(LANE, 2), "horizon": types.float64} | dict.fromkeys(
+    ("widest", "longest", "beta", "scale"), LANE
+)
+_CHOICE = types.NamedTuple([_KINDS.get(name, _FLAT) for name in Choice._fields], Choice)
+
+
+def called(function: Any, choice: Any, v: Any, settings: Any) -> Any:
+    """What one of the functions in a :class:`Table` gives: value and first-order gap."""
+    return function(choice, v, settings)
+
+
+@type_callable(called)
+def _type_called(context: Any) -> Any:
+    return lambda function, choice, v, settings: types.UniTuple(LANE, 2) if choice == _CHOICE else None
+
+
+@lower_builtin(called, types.Integer, types.BaseTuple, ViewType, types.Integer)
+def _called(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    settings = types.CPointer(types.int64)
+    table = builder.inttoptr(args[3], context.get_value_type(settings))
+    kinds = sig.return_type(_CHOICE, _FLAT, settings)
+    return emit_call(context, builder, kinds, args[0], [args[1], args[2], table])
 
 
 def rule(
@@ -162,16 +203,17 @@ def rule(
             idle_at_zero=idle_at_zero, set_matters=set_matters, screened=screened,
         )  # fmt: skip
     truths = {"measured": measured, "exact_for_two": exact_for_two, "idle_at_zero": idle_at_zero}
-    for name, truth in (truths | {"set_matters": set_matters, "screened": screened}).items():
+    truths |= {"set_matters": set_matters, "screened": screened}
+    for name, truth in truths.items():
         if not isinstance(truth, bool):
             raise bad(name, f"is {truth!r}", cure="give True or False")
     if clip not in CLIPS:
         raise bad("clip", f"is {clip!r}", cure=f"choose one of {', '.join(map(repr, CLIPS))}")
-    options = {"exact_for_two": exact_for_two, "idle": idle_at_zero, "set_matters": set_matters}
     if screened and not (bound is not None and exact_for_two and idle_at_zero and set_matters and clip == CLIPS[0]):
         raise bad("screened", "needs a bound, exact_for_two, idle_at_zero, set_matters and no clip")
-    made = CompiledRule(value, bound, clip, measured=measured, screened=screened, **options)
-    return LaneRule(made, _checked(NoSettings() if settings is None else settings), bound is not None, measured)
+    functions = _compiled("value", value), None if bound is None else _compiled("bound", bound)
+    numbers = _checked(NoSettings() if settings is None else settings)
+    return LaneRule(*functions, numbers, clip, bounded=bound is not None, **truths)
 
 
 def _checked(settings: Any) -> Any:
@@ -193,82 +235,6 @@ def _compiled(name: str, function: Any) -> Any:
     return inner(function)
 
 
-def _with_no_gap(value: Any) -> Any:
-    @inner
-    def exact(choice: Any, v: Any, settings: Any) -> Any:
-        found = value(choice, v, settings)
-        return found, where(found - found == 0.0, 0.0, math.inf)  # infinite where it is not a finite number
-
-    return exact
-
-
-@inner
-def _no_bound(choice: Any, v: Any, settings: Any) -> Any:
-    return choice.beta
-
-
-def _code_of(part: Any, seen: tuple[Any, ...] = ()) -> Any:
-    """What decides the machine code of a function: its code, what it names, and the code of the functions it names.
-
-    What cannot be compared gets a mark that never comes again: then the rule is compiled once more, but never mistaken
-    for another one.
-    """
-    function = getattr(part, "py_func", part)
-    if any(function is one for one in seen):
-        return ""
-    if isinstance(part, int | float | str | type | BuiltinFunctionType | None):
-        return repr(part)
-    if isinstance(part, np.ndarray):
-        return part.dtype.str, part.shape, part.tobytes()
-    if isinstance(part, tuple):
-        return type(part).__qualname__, [_code_of(x, seen) for x in part]
-    if isinstance(part, ModuleType):
-        file = getattr(part, "__file__", None)
-        stat = os.stat(file) if file and os.path.exists(file) else None
-        return part.__name__, stat and (stat.st_size, stat.st_mtime_ns)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return uuid4().hex
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    named = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
-    return [_plain(code), *(_code_of(x, (*seen, function)) for x in [*cells, *named])]
-
-
-def _plain(code: CodeType) -> Any:
-    constants = [_plain(x) if isinstance(x, CodeType) else x for x in code.co_consts]
-    return code.co_code, constants, code.co_names, code.co_varnames
-
-
-_RULES: dict[str, CompiledRule] = {}
-
-
-class RuleType(types.Type):
-    """The type of one rule."""
-
-    def __init__(self, rule: str, digest: str) -> None:
-        super().__init__(name=f"rule({rule}, {digest})")
-
-
-@register_model(RuleType)
-class _RuleModel(models.OpaqueModel):
-    pass
-
-
-@unbox(RuleType)
-def _unbox(kind: RuleType, rule: Any, c: Any) -> Any:
-    return NativeValue(c.context.get_dummy_value())
-
-
-@infer_getattr
-class _RuleAttributes(AttributeTemplate):
-    key = RuleType
-
-    def generic_resolve(self, kind: RuleType, name: str) -> Any:
-        found = getattr(_RULES[kind.name], name)
-        return types.boolean if isinstance(found, bool) else types.Dispatcher(found)
-
-
-@lower_getattr_generic(RuleType)
-def _attribute(context: Any, builder: Any, kind: RuleType, value: Any, name: str) -> Any:
-    found = getattr(_RULES[kind.name], name)
-    return context.get_constant(types.boolean, found) if isinstance(found, bool) else context.get_dummy_value()
+def _name(function: Any) -> str:
+    source = getattr(function, "py_func", function)
+    return f"{source.__module__}.{source.__qualname__}"

@@ -5,14 +5,14 @@ A rule turns the confidence ellipsoid of a stage into Q_h(s, a) = r_h(s, a) + (o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from livarot.core.arguments import checked
 from livarot.errors import bad, require_non_negative
 from livarot.planning.optimistic import ascent, bounds
-from livarot.planning.optimistic.rule import CompiledRule, LaneRule, NoSettings, rule
+from livarot.planning.optimistic.rule import LaneRule, rule
 
 
 class Ascent(NamedTuple):
@@ -30,17 +30,14 @@ class Constant(NamedTuple):
     constant: float
 
 
-TWO = CompiledRule(  # where no pair has more outcomes the maximum is exact, and no other code is compiled
-    bounds.plug_in, None, "nothing", measured=False, exact_for_two=True, idle=True, set_matters=True, screened=False,
-    two_only=True,
-)  # fmt: skip
 JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
 PAPER = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
-VARIANCE = rule(bounds.variance_bound)
+# screened by bounds of its own: it has no certified bound but itself
+VARIANCE = replace(rule(bounds.variance_bound), bounded=True, screened=True)
 SECOND_ORDER = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
 SECOND_ORDER_V = rule(bounds.second_order_bonus, clip="V", idle_at_zero=False)
 MAX_NORM = rule(bounds.max_norm_bonus, clip="every Q", idle_at_zero=False)
-CENTRE = rule(bounds.plug_in, set_matters=False)
+CENTRE = replace(rule(bounds.plug_in, set_matters=False), optimistic=False)
 
 
 @checked(tol=require_non_negative)
@@ -80,10 +77,9 @@ class JointMaximum:
 
     solver: Solver = field(default_factory=ShiftedPower)
 
-    bounded, measured, optimistic = True, True, True
-
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return _joint(self.solver, max_reachable > 2)
+    @cached_property
+    def made(self) -> LaneRule:
+        return replace(JOINT if isinstance(self.solver, ShiftedPower) else PAPER, settings=self.solver.settings())
 
 
 @dataclass(frozen=True)
@@ -94,10 +90,9 @@ class VarianceBonus:
     four times looser there, and linear in U.
     """
 
-    bounded, measured, optimistic = True, False, True
-
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return VARIANCE.function, NoSettings()
+    @property
+    def made(self) -> LaneRule:
+        return VARIANCE
 
 
 @checked
@@ -115,10 +110,9 @@ class SecondOrderBonus:
     constant: float = 2.5  # 5/2 likely; Cho et al. prove the same with 3, and 1/2 suffices by |f''| <= span Var
     clip_value: bool = False  # clip V (Cho et al.) instead of every Q (Li et al.)
 
-    bounded, measured, optimistic = False, False, True
-
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return (SECOND_ORDER_V if self.clip_value else SECOND_ORDER).function, Constant(self.constant)
+    @cached_property
+    def made(self) -> LaneRule:
+        return replace(SECOND_ORDER_V if self.clip_value else SECOND_ORDER, settings=Constant(self.constant))
 
 
 @checked
@@ -131,27 +125,18 @@ class MaxNormBonus:
 
     constant: float = 2.0
 
-    bounded, measured, optimistic = False, False, True
-
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return MAX_NORM.function, Constant(self.constant)
+    @cached_property
+    def made(self) -> LaneRule:
+        return replace(MAX_NORM, settings=Constant(self.constant))
 
 
 @dataclass(frozen=True)
 class PlugIn:
     """No optimism: the expectation under the estimate itself."""
 
-    bounded, measured, optimistic = False, False, False
-
-    def compiled(self, max_reachable: int) -> tuple[CompiledRule, Any]:
-        return CENTRE.function, NoSettings()
-
-
-@cache
-def _joint(solver: Solver, general: bool) -> tuple[CompiledRule, Any]:
-    """Only what is used is compiled: no solver where no pair has more than two outcomes."""
-    made = JOINT if isinstance(solver, ShiftedPower) else PAPER
-    return made.function if general else TWO, solver.settings()
+    @property
+    def made(self) -> LaneRule:
+        return CENTRE
 
 
 Rule = JointMaximum | VarianceBonus | SecondOrderBonus | MaxNormBonus | PlugIn | LaneRule

@@ -1,24 +1,29 @@
-"""Optimistic backward induction that solves only pairs that can be best: pairs as lanes, in two passes.
+"""Optimistic backward induction that solves only pairs that can be best: pairs as lanes.
 
-*Screening.*  For every pair, f0 = p.V at the centre, the standard deviation and the range of V give
+*Screening.*  The box relaxation moves every logit by up to b_i = beta |y_i - ybar| on its own.  Its maximum is the root
+of
 
-    f0  <=  max over the ellipsoid  <=  f0 + sd(V) (sum_i p_i b_i^2)^(1/2) + C,     b_i = beta |y_i - ybar|,
+    g(t) = sum_i c_i (V_i - t) + s_i |V_i - t|,     c_i = p_i cosh b_i,  s_i = p_i sinh b_i,
 
-since the slope at the centre is beta |sum_i p_i (V_i - f0)(y_i - ybar)|, and since f'' <= (max V - f) Var(Yx) along a
-direction x.  With b = max b_i, Var(Yx) <= b^2; it also grows at most like e^(2bt) on the way from the centre, where it
-is at most sum_i p_i b_i^2, and the integral of (1 - t) e^(dt) is (e^d - 1 - d)/d^2, d = 2b.  So C is (max V - min f)
-times the smaller of b^2/2 and (sum_i p_i b_i^2)(e^d - 1 - d)/d^2.  The same holds for the box relaxation, which moves
-every logit by b_i, and so for the certified bound of the joint maximum.
+since outcomes above t have the weight p_i e^b_i there and those below p_i e^-b_i.  Around the mean m of V with the
+weights c_i,  g(t) <= sum_i s_i |V_i - m| - (t - m) sum_i p_i e^-b_i  for t >= m, so that
 
-*From stage to stage.*  Where the next stage has the same pairs and the same parameter, the probabilities at the centre
-are kept (:class:`Kept`), and as  max E[V'] <= max E[V] + max E[V' - V],  the bounds of a pair grow by those of what V
-has changed; where the pair was solved, they start from what was found.
+    max over the ellipsoid  <=  certified bound  <=  box  <=  B(V) = m + sum_i s_i |V_i - m| / sum_i p_i e^-b_i.
 
-*Solving.*  The joint maximum and its certified bound are computed for the pair with the largest upper bound of each
-state, and then for the pairs whose upper bound still reaches the best lower one.  Values and policy are those of
-solving all pairs, unless the solver of a pair found a local maximum at the stage before; the bound of the start is
-certified in any case, and may be smaller; the reported gap is that of the solved ones.  Pairs of almost one shape
-share lanes: shorter ones are filled up with outcomes of no weight.
+*From stage to stage.*  Where the next stage has the same pairs and the same parameter, c and s are kept
+(:class:`Kept`), and as  max E[V'] <= a max E[V] + B(V' - aV)  for every a >= 0, the bound of a pair grows by what V has
+changed: by little, where a makes V' - aV nearly constant (:func:`common_factor`).  Where the pair was solved, it starts
+from what was found.
+
+*The variance bonus* is p.V + (slope) + C span(V), at most max V, with a slope between 0 and sum_i p_i b_i |V_i - p.V|.
+So two numbers of each outcome, p_i and p_i b_i, bound it from both sides, and it is known where the lower bound reaches
+max V.
+
+*Solving.*  The joint maximum and its certified bound are computed for what was best at the stage after, for the pair
+with the largest bound of each state, and then for the pairs whose bound still reaches the best value found.  Values and
+policy are those of solving all pairs, unless the solver of a pair found a local maximum at the stage after; the bound
+of the start is certified in any case, and may be smaller; the reported gap is that of the solved ones.  Pairs of almost
+one shape share lanes: shorter ones are filled up with outcomes of no weight.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -31,34 +36,48 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.lanes import W, lane, lanes, maximum, minimum, number_in, put, sqrt, take, where, with_number
+from livarot.core.lanes import W, absolute, exp, lane, lanes, maximum, minimum, number_in, put, take, where, with_number
+from livarot.core.law import softmax
 from livarot.core.views import matrix, opened, part, view
+from livarot.planning.optimistic.bounds import curvature, logit_rounding, rounded_up
 from livarot.planning.optimistic.choice import choice_size, load_into, look, two_outcomes
 from livarot.planning.optimistic.pairs import greedy, load, load_two, make_room, own_coordinates, start_values
-from livarot.planning.optimistic.result import Result, value_range
-from livarot.planning.steps import TIE, known_law
+from livarot.planning.optimistic.result import Centres, Result, value_range
+from livarot.planning.optimistic.rule import called
+from livarot.planning.steps import TIE
 
 ABSENT = 460.0  # the logit of an outcome that only fills a lane is so far below the first one's: weight 1e-200
+WIDE = 100.0  # wider boxes are not told from all laws: with weights e^100 and e^-700 nothing would be
+REWEIGHTED = 6  # rounds of a fit
 KNOWN, OPEN, CHOSEN = 0, 1, 2  # Q is computed; bounded; about to be computed
 
 
 class Kept(NamedTuple):
     """What screening needs of the pairs, at the centre."""
 
-    p: Any  # (rows, W) probabilities
-    spread: Any  # (blocks, W) sum_i p_i b_i^2
-    curve: Any  # (blocks, W) C without its factor max V - f
+    even: Any  # (rows, W) c_i = p_i cosh b_i
+    odd: Any  # (rows, W) s_i = p_i sinh b_i
+    total: Any  # (blocks, W) 1 / sum_i c_i
+    least: Any  # (blocks, W) 1 / sum_i p_i e^-b_i
+
+
+class KeptClosed(NamedTuple):
+    """The same of the variance bonus, in the same memory."""
+
+    p: Any  # (rows, W)
+    lever: Any  # (rows, W) p_i b_i
+    curve: Any  # (blocks, W) C
+    slip: Any  # (blocks, W) what rounding may do
 
 
 class Screen(NamedTuple):
     """Per pair of a stage: bounds of Q and of its certified bound, and what is known."""
 
-    low: Any
     high: Any
-    low_up: Any
     high_up: Any
     change: Any  # (S,) what is new in V ...
     change_up: Any  # ... and in its certified bound
+    law: Any  # probabilities of the pairs whose law is known, one after the other
     mark: Any
     phi: Any  # (m,) lanes: a row of features of each pair
     who: Any  # (W,) pairs to be solved together, ...
@@ -67,47 +86,62 @@ class Screen(NamedTuple):
 
 
 @jit
-def plan_screened(rule, settings, model, blocks, estimate, radius, result):
+def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the result, replica after replica."""
-    seen, packed = opened(model), opened(blocks)
-    n, m, n_pairs = seen.most_out, seen.most_cols, seen.reward.shape[1] * seen.reward.shape[2]
-    memory = np.empty((choice_size(n, m) + 2 * n + 3 * m + m * m, W))
-    kept = np.empty((len(packed.offset) + 2 * len(packed.shape), W))
-    floats = np.empty(m + m * m + 6 * n_pairs + 2 * len(seen.start))
-    whole = np.empty(4 * W + n_pairs, dtype=np.int64)
-    _replicas(rule, settings, seen, packed, estimate, radius, result, memory, kept, (floats, whole))
-
-
-@inner
-def _replicas(rule, settings, model, blocks, estimate, radius, result, memory, kept, scratch):
-    found = Result(view(result.value), view(result.upper), view(result.policy), view(result.report))
-    thetas, whitens = view(estimate.theta), view(estimate.whiten)
+    what = opened(task)
+    model, blocks = what.model, what.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    floats, whole = view(scratch[0]), view(scratch[1])
-    room = make_room(memory, scratch[0], scratch[1], n, m, n_pairs)
-    bounds = m + m * m + 2 * n_pairs
-    screen = Screen(
-        part(floats, bounds, n_pairs), part(floats, bounds + n_pairs, n_pairs),
-        part(floats, bounds + 2 * n_pairs, n_pairs), part(floats, bounds + 3 * n_pairs, n_pairs),
-        part(floats, bounds + 4 * n_pairs, len(model.start)),
-        part(floats, bounds + 4 * n_pairs + len(model.start), len(model.start)),
-        part(whole, 2 * W, n_pairs), part(lanes(memory), choice_size(n, m) + 2 * n + 2 * m + m * m, m),
-        part(whole, W, W), part(whole, 2 * W + n_pairs, W), part(whole, 3 * W + n_pairs, W),
-    )  # fmt: skip
-    space, rows, count = lanes(kept), len(blocks.offset), len(blocks.shape)
-    own_kept = Kept(part(space, 0, rows), part(space, rows, count), part(space, rows + count, count))
-    for r in range(len(radius)):
-        own = Result(found.value[r], found.upper[r], found.policy[r], found.report)
-        gap = _stages(rule, settings, model, blocks, (thetas[r], whitens[r], radius[r]), own, own_kept, room, screen)
-        start_values(rule, model, own, r, gap)
+    memory = np.empty((choice_size(n, m) + 2 * n + 3 * m + m * m, W))
+    kept = np.empty((2 * len(blocks.offset) + 2 * len(blocks.shape), W))
+    floats = np.empty(m + m * m + 4 * n_pairs + 2 * len(model.start) + blocks.plain_row[len(blocks.plain)])
+    whole = np.empty(4 * W + n_pairs, dtype=np.int64)
+    centres = Centres(view(theta), view(whiten), view(radius))
+    _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, kept, floats, whole)
 
 
 @inner
-def _stages(rule, settings, model, blocks, centre, result, kept, room, screen):
+def _replicas(task, centres, result, memory, kept, floats, whole):
+    model, blocks = task.model, task.blocks
+    n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
+    room = make_room(memory, floats, whole, n, m, n_pairs)
+    screen = make_screen(memory, floats, whole, model, blocks)
+    space, rows, count = lanes(kept), len(blocks.offset), len(blocks.shape)
+    own_kept = Kept(
+        even=part(space, 0, rows),
+        odd=part(space, rows, rows),
+        total=part(space, 2 * rows, count),
+        least=part(space, 2 * rows + count, count),
+    )
+    for r in range(len(centres.radius)):
+        own = Result(result.value[r], result.upper[r], result.policy[r], result.report)
+        centre = Centres(centres.theta[r], centres.whiten[r], centres.radius[r])
+        gap = _stages(task.rule, model, blocks, centre, own, own_kept, room, screen)
+        start_values(task.rule, model, own, r, gap)
+
+
+@inner
+def make_screen(memory, floats, whole, model, blocks):
+    n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
+    numbers, places, n_states, first = view(floats), view(whole), len(model.start), m + m * m + 2 * n_pairs
+    return Screen(
+        high=part(numbers, first, n_pairs),
+        high_up=part(numbers, first + n_pairs, n_pairs),
+        change=part(numbers, first + 2 * n_pairs, n_states),
+        change_up=part(numbers, first + 2 * n_pairs + n_states, n_states),
+        law=part(numbers, first + 2 * n_pairs + 2 * n_states, blocks.plain_row[len(blocks.plain)]),
+        mark=part(places, 2 * W, n_pairs),
+        phi=part(lanes(memory), choice_size(n, m) + 2 * n + 2 * m + m * m, m),
+        who=part(places, W, W),
+        row=part(places, 2 * W + n_pairs, W),
+        feat=part(places, 3 * W + n_pairs, W),
+    )
+
+
+@inner
+def _stages(rule, model, blocks, centre, result, kept, room, screen):
     """The stages, last to first, of one replica."""
     horizon, n_states, n_actions = model.reward.shape
-    thetas, whitens, radius = centre
-    beta, gap, last_pairs, last_k = lane(radius), 0.0, -1, -1
+    beta, gap, last_pairs, last_k = lane(centre.radius), 0.0, -1, -1
     for h in range(horizon - 1, -1, -1):
         k, pairs = model.stage_parameter[h], blocks.stage_list[h]
         if h == horizon - 1:
@@ -115,97 +149,146 @@ def _stages(rule, settings, model, blocks, centre, result, kept, room, screen):
                 room.q[i], room.q_up[i] = 0.0, 0.0
             greedy(rule, model, h, room, result)
             continue
-        own = (thetas[k], whitens[k], beta, lane(value_range(model, h, result.value[h + 1])))
+        own = (centre.theta[k], centre.whiten[k], beta, lane(value_range(model, h, result.value[h + 1])))
         fresh = pairs != last_pairs or k != last_k
-        set_change(model, h, result, screen, fresh)
-        if fresh:
-            last_pairs, last_k = pairs, k
-            for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
-                if blocks.shape[b, 0] > 2:
-                    keep_centre(model.graph, blocks, b, own, kept, room)
-        known_pairs(model, h, blocks, own, result, room, screen)
-        for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
-            if blocks.shape[b, 0] > 2:
-                bound_pairs(model, h, blocks, b, kept, screen, fresh)
-        for others in range(2):
-            choose(model, h, room, screen, others == 0)
-            gap = max(gap, solve(rule, settings, model, h, blocks, own, result, room, screen))
+        last_pairs, last_k = pairs, k
+        known_pairs(rule, model, h, blocks, own, result, room, screen, fresh)
+        bound_all(rule, model, h, blocks, own, result, kept, room, screen, fresh)
+        for turn in range(3):
+            choose(model, h, result, room, screen, 1 if fresh and turn == 0 else turn)
+            gap = max(gap, solve(rule, model, h, blocks, own, result, room, screen))
         greedy(rule, model, h, room, result)
     return gap
 
 
 @inner
-def growth(d):
-    """(e^d - 1 - d) / d^2, and 1/2 at 0; infinite where it does not matter any more."""
-    if d < 1e-3:
-        return 0.5 + d / 5.9
-    return (math.exp(d) - 1.0 - d) / (d * d) if d < 30.0 else math.inf
+def bound_all(rule, model, h, blocks, own, result, kept, room, screen, fresh):
+    """Bounds of all pairs that are not known, from what is kept of them; if ``fresh``, that is computed first."""
+    pairs, grown = blocks.stage_list[h], set_change(model, h, result, screen, fresh or not rule.certified)
+    for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
+        if rule.exact_for_two and blocks.shape[b, 0] == 2:
+            continue
+        if rule.certified:
+            if fresh:
+                keep_centre(model.graph, blocks, b, own, kept, room)
+            bound_pairs(model, h, blocks, b, kept, room, screen, grown)
+        else:
+            closed = KeptClosed(kept.even, kept.odd, kept.total, kept.least)
+            if fresh:
+                keep_closed(model.graph, blocks, b, own, closed, room)
+            bound_closed(model, h, blocks, b, closed, room, screen)
 
 
 @inner
 def keep_centre(graph, blocks, b, own, kept, room):
-    """Probabilities, spread and curvature of a block of pairs."""
+    """The weights c and s of a block of pairs."""
     theta, whiten, beta, _ = own
     n, row = blocks.shape[b, 0], blocks.shape[b, 3]
     choice = look(load(graph, blocks, b, theta, whiten, room), beta, beta, 0.0, True)
-    spread = choice.p[0] * choice.width[0] * choice.width[0]
-    kept.p[row] = choice.p[0]
-    for i in range(1, n):
-        kept.p[row + i] = choice.p[i]
-        spread += choice.p[i] * choice.width[i] * choice.width[i]
-    curve = 0.5 * minimum(choice.longest * beta * beta, choice.widest * choice.widest)
-    for k in range(W):
-        tight = number_in(spread, k) * growth(2.0 * number_in(choice.widest, k))
-        curve = with_number(curve, k, min(number_in(curve, k), tight))
-    kept.spread[b], kept.curve[b] = spread, curve
+    total, least = 0.0, 0.0
+    for i in range(n):
+        down = exp(-choice.width[i])
+        up = 1.0 / down
+        kept.even[row + i] = 0.5 * choice.p[i] * (up + down)
+        kept.odd[row + i] = 0.5 * choice.p[i] * (up - down)
+        total += kept.even[row + i]
+        least += choice.p[i] * down
+    kept.total[b] = 1.0 / total
+    kept.least[b] = where(choice.widest < WIDE, 1.0 / least, math.inf)
 
 
 @inner
-def upper_of(mean, square, low, high, spread, curve):
-    """The upper bound from the moments and the range of V; see the module's docstring."""
-    span, size = high - low, maximum(high, -low)
-    variance = maximum(square - mean * mean, 0.0) + 1e-13 * size * size  # what cancelling may have taken
-    rise = sqrt(variance * spread)
-    most = minimum(span, high - mean + rise + span * curve)
-    return mean + rise + most * curve
-
-
-@inner
-def bound_pairs(model, h, blocks, b, kept, screen, fresh):
-    """Add the bounds of E[D], D the change of V since the stage before, to those of a block of pairs."""
-    n, row, pairs = blocks.shape[b, 0], blocks.shape[b, 3], blocks.pair[b]
-    v, u = take(screen.change, blocks.next_state[row], 0), take(screen.change_up, blocks.next_state[row], 0)
-    mean, square, low, high = lane(0.0), lane(0.0), v, v
-    mean_up, square_up, low_up, high_up = lane(0.0), lane(0.0), u, u
-    for i in range(row, row + n):
-        p = kept.p[i]
-        v, u = take(screen.change, blocks.next_state[i], 0), take(screen.change_up, blocks.next_state[i], 0)
-        pv, pu = p * v, p * u
-        mean, square, low, high = mean + pv, square + pv * v, minimum(low, v), maximum(high, v)
-        mean_up, square_up, low_up, high_up = mean_up + pu, square_up + pu * u, minimum(low_up, u), maximum(high_up, u)
-    first, spread, curve = first_pair(model, h), kept.spread[b], kept.curve[b]
-    high = upper_of(mean, square, low, high, spread, curve)
-    high_up = upper_of(mean_up, square_up, low_up, high_up, spread, curve)
-    if not fresh:
-        mean, high = mean + take(screen.low, pairs, -first), high + take(screen.high, pairs, -first)
-        mean_up += take(screen.low_up, pairs, -first)
-        high_up += take(screen.high_up, pairs, -first)
-    put(screen.low, pairs, -first, mean)
+def bound_pairs(model, h, blocks, b, kept, room, screen, grown):
+    """Bounds of a block of pairs: those of the stage before times their factors, plus B of what is new in V."""
+    factor, factor_up, top, top_up = grown
+    n, row, pairs, first = blocks.shape[b, 0], blocks.shape[b, 3], blocks.pair[b], first_pair(model, h)
+    mean, mean_up, away, away_up = lane(0.0), lane(0.0), lane(0.0), lane(0.0)
+    for i in range(n):
+        v, u = take(screen.change, blocks.next_state[row + i], 0), take(screen.change_up, blocks.next_state[row + i], 0)
+        room.v[i], room.v_up[i] = v, u
+        mean, mean_up = mean + kept.even[row + i] * v, mean_up + kept.even[row + i] * u
+    mean, mean_up = mean * kept.total[b], mean_up * kept.total[b]
+    for i in range(n):
+        away += kept.odd[row + i] * absolute(room.v[i] - mean)
+        away_up += kept.odd[row + i] * absolute(room.v_up[i] - mean_up)
+    high, high_up = mean + away * kept.least[b], mean_up + away_up * kept.least[b]
+    high, high_up = where(high < top, high, top), where(high_up < top_up, high_up, top_up)
+    if factor > 0.0:
+        high += factor * take(screen.high, pairs, -first)
+    if factor_up > 0.0:
+        high_up += factor_up * take(screen.high_up, pairs, -first)
     put(screen.high, pairs, -first, high)
-    put(screen.low_up, pairs, -first, mean_up)
     put(screen.high_up, pairs, -first, high_up)
     for k in range(W):
         screen.mark[pairs[k] - first] = OPEN
 
 
 @inner
+def keep_closed(graph, blocks, b, own, kept, room):
+    """What the variance bonus needs of a block of pairs."""
+    theta, whiten, beta, _ = own
+    row = blocks.shape[b, 3]
+    choice = look(load(graph, blocks, b, theta, whiten, room), beta, beta, 0.0, True)
+    for i in range(len(choice.p)):
+        kept.p[row + i] = choice.p[i]
+        kept.lever[row + i] = choice.p[i] * choice.width[i]
+    kept.curve[b], kept.slip[b] = curvature(choice), logit_rounding(choice)
+
+
+@inner
+def bound_closed(model, h, blocks, b, kept, room, screen):
+    """Bounds of the variance bonus of a block of pairs, or its value where they meet at max V."""
+    n, row, pairs, first = blocks.shape[b, 0], blocks.shape[b, 3], blocks.pair[b], first_pair(model, h)
+    mean, away, low, high = lane(0.0), lane(0.0), lane(math.inf), lane(-math.inf)
+    for i in range(n):
+        v = take(screen.change, blocks.next_state[row + i], 0)
+        room.v[i] = v
+        mean, low, high = mean + kept.p[row + i] * v, minimum(low, v), maximum(high, v)
+    for i in range(n):
+        away += kept.lever[row + i] * absolute(room.v[i] - mean)
+    least = kept.curve[b] * (high - low)
+    bound, known = rounded_up(mean, away + least, kept.slip[b], low, high), where(mean + least >= high, 1.0, 0.0)
+    put(screen.high, pairs, -first, bound)
+    put(screen.high_up, pairs, -first, bound)
+    put(room.q, pairs, -first, high)
+    put(room.q_up, pairs, -first, high)
+    for k in range(W):
+        screen.mark[pairs[k] - first] = KNOWN if number_in(known, k) > 0.0 else OPEN
+
+
+@inner
 def set_change(model, h, result, screen, fresh):
-    """What is new in the values of the next stage: all of them, or their change since the stage after it."""
+    """What is new in the values of the next stage: V - aV', V' those of the stage after it, or all of V.  Gives the
+    factors a and the largest changes, of V and of its certified bound."""
+    factor, factor_up, top, top_up = 0.0, 0.0, -math.inf, -math.inf
+    if not fresh:
+        factor = common_factor(model, h, result.value[h + 1], result.value[h + 2])
+        factor_up = common_factor(model, h, result.upper[h + 1], result.upper[h + 2])
     for s in range(len(model.start)):
-        screen.change[s], screen.change_up[s] = result.value[h + 1, s], result.upper[h + 1, s]
-        if not fresh:
-            screen.change[s] -= result.value[h + 2, s]
-            screen.change_up[s] -= result.upper[h + 2, s]
+        screen.change[s] = result.value[h + 1, s] - factor * result.value[h + 2, s]
+        screen.change_up[s] = result.upper[h + 1, s] - factor_up * result.upper[h + 2, s]
+        top, top_up = max(top, screen.change[s]), max(top_up, screen.change_up[s])
+    return factor, factor_up, top, top_up
+
+
+@inner
+def common_factor(model, h, new, old):
+    """The a >= 0 that makes new - a old nearly constant over the states of stage h + 1: by least absolute deviations,
+    since a few states (the last ones, mostly) are unlike all others, as reweighted least squares."""
+    factor, shift, least = 1.0, 0.0, 1e-3 * value_range(model, h, new)
+    for turn in range(REWEIGHTED):
+        weight, x, y, xx, xy = 0.0, 0.0, 0.0, 0.0, 0.0
+        for node in range(model.node_start[h + 1], model.node_start[h + 2]):
+            s = model.node_state[node]
+            w = 1.0 if turn == 0 else 1.0 / max(abs(new[s] - factor * old[s] - shift), least)
+            weight, x, y = weight + w, x + w * old[s], y + w * new[s]
+            xx, xy = xx + w * old[s] * old[s], xy + w * old[s] * new[s]
+        spread = weight * xx - x * x
+        if not (least > 0.0 and spread > 1e-12 * weight * xx):
+            return 1.0
+        factor = min(max((weight * xy - x * y) / spread, 0.0), 2.0)
+        shift = (y - factor * x) / weight
+    return factor
 
 
 @inner
@@ -215,42 +298,53 @@ def first_pair(model, h):
 
 
 @inner
-def known_pairs(model, h, blocks, own, result, room, screen):
-    """E[V] of the pairs whose law is known, or that have two outcomes."""
+def known_pairs(rule, model, h, blocks, own, result, room, screen, fresh):
+    """E[V] of the pairs whose law is known, or that have two outcomes and are exact for them."""
     theta, whiten, beta, _ = own
     first, pairs = first_pair(model, h), blocks.stage_list[h]
     value, upper = result.value[h + 1], result.upper[h + 1]
     for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
-        pair = blocks.plain[item]
-        room.q[pair - first] = known_law(model.graph, pair, value)
-        room.q_up[pair - first] = known_law(model.graph, pair, upper)
+        pair, at = blocks.plain[item], blocks.plain_row[item]
+        row, law = model.graph.row_start[pair], part(screen.law, at, blocks.plain_row[item + 1] - at)
+        if fresh:
+            softmax(part(model.graph.offset, row, len(law)), law)
+        mean, mean_up = 0.0, 0.0
+        for i in range(len(law)):
+            s = model.graph.next_state[row + i]
+            mean, mean_up = mean + law[i] * value[s], mean_up + law[i] * upper[s]
+        room.q[pair - first], room.q_up[pair - first] = mean, mean_up
         screen.mark[pair - first] = KNOWN
     for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
-        if blocks.shape[b, 0] == 2:
-            one, two = blocks.next_state[blocks.shape[b, 3]], blocks.next_state[blocks.shape[b, 3] + 1]
+        if rule.exact_for_two and blocks.shape[b, 0] == 2:
+            row = blocks.shape[b, 3]
             apart, reach = load_two(model.graph, blocks, b, theta, whiten, room)
-            best = two_outcomes(apart, beta * reach, take(value, one, 0), take(value, two, 0))
+            for i in range(2):
+                room.v[i] = take(value, blocks.next_state[row + i], 0)
+                room.v_up[i] = take(upper, blocks.next_state[row + i], 0)
+            best, high = two_outcomes(apart, beta * reach, room.v, room.v_up, True)
             put(room.q, blocks.pair[b], -first, best)
-            best = two_outcomes(apart, beta * reach, take(upper, one, 0), take(upper, two, 0))
-            put(room.q_up, blocks.pair[b], -first, best)
+            put(room.q_up, blocks.pair[b], -first, high)
             for k in range(W):
                 screen.mark[blocks.pair[b, k] - first] = KNOWN
 
 
 @inner
-def choose(model, h, room, screen, only_top):
-    """Which open pairs may be the best one of their state, in one of the two recursions: all of them, or only those
-    of the largest bound.  The hopeless ones are known: any Q that is not the best will do."""
+def choose(model, h, result, room, screen, turn):
+    """Which open pairs are to be solved.  Turn 0: what was best at the stage after; 1: those of the largest bounds; 2:
+    all that may be best, in one of the two recursions.  The hopeless ones are known: they are not the best."""
     n_actions = model.reward.shape[2]
     for node in range(model.node_start[h], model.node_start[h + 1]):
         s = model.node_state[node]
+        if turn == 0:
+            pair = s * n_actions + result.policy[h + 1, s]
+            screen.mark[pair] = CHOSEN if screen.mark[pair] == OPEN else KNOWN
+            continue
         best, best_up, most, most_up, top, top_up = -math.inf, -math.inf, 0.0, 0.0, -1, -1
         for a in range(n_actions):
             pair, gain = s * n_actions + a, model.reward[h, s, a]
             if screen.mark[pair] == KNOWN:
                 best, best_up = max(best, gain + room.q[pair]), max(best_up, gain + room.q_up[pair])
                 continue
-            best, best_up = max(best, gain + screen.low[pair]), max(best_up, gain + screen.low_up[pair])
             if top < 0 or gain + screen.high[pair] > most:
                 top, most = pair, gain + screen.high[pair]
             if top_up < 0 or gain + screen.high_up[pair] > most_up:
@@ -263,22 +357,22 @@ def choose(model, h, room, screen, only_top):
                 continue
             if gain + screen.high[pair] < best and gain + screen.high_up[pair] < best_up:
                 screen.mark[pair] = KNOWN
-                room.q[pair], room.q_up[pair] = screen.low[pair], screen.low_up[pair]
-            elif not only_top or pair in (top, top_up):
+                room.q[pair], room.q_up[pair] = -math.inf, -math.inf
+            elif turn == 2 or pair in (top, top_up):
                 screen.mark[pair] = CHOSEN
 
 
 @inner
-def solve(rule, settings, model, h, blocks, own, result, room, screen):
+def solve(rule, model, h, blocks, own, result, room, screen):
     """Q and its bound of the chosen pairs, W at a time.  Gives the largest gap relative to the value range."""
     first, pairs = first_pair(model, h), blocks.stage_list[h]
     filled, gap, columns, size = 0, 0.0, -1, -1
     for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
-        if blocks.shape[b, 0] == 2:
+        if rule.exact_for_two and blocks.shape[b, 0] == 2:
             continue
         other = blocks.shape[b, 1] != columns or blocks.shape[b, 5] != size
         if filled > 0 and other:
-            gap = max(gap, solve_some(rule, settings, model, h, filled, own, result, room, screen))
+            gap = max(gap, solve_some(rule, model, h, filled, own, result, room, screen))
             filled = 0
         columns, size = blocks.shape[b, 1], blocks.shape[b, 5]
         for k in range(W):
@@ -288,15 +382,15 @@ def solve(rule, settings, model, h, blocks, own, result, room, screen):
                 screen.who[filled] = pair
                 filled += 1
                 if filled == W:
-                    gap = max(gap, solve_some(rule, settings, model, h, filled, own, result, room, screen))
+                    gap = max(gap, solve_some(rule, model, h, filled, own, result, room, screen))
                     filled = 0
     if filled > 0:
-        gap = max(gap, solve_some(rule, settings, model, h, filled, own, result, room, screen))
+        gap = max(gap, solve_some(rule, model, h, filled, own, result, room, screen))
     return gap
 
 
 @inner
-def solve_some(rule, settings, model, h, filled, own, result, room, screen):
+def solve_some(rule, model, h, filled, own, result, room, screen):
     """Q and its bound of the pairs in screen.who, all with as many columns."""
     theta, whiten, beta, scale = own
     first, n = first_pair(model, h), 0
@@ -306,8 +400,13 @@ def solve_some(rule, settings, model, h, filled, own, result, room, screen):
     v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
     loaded = gather(model.graph, n, theta, whiten, result.value[h + 1], result.upper[h + 1], room, screen)
     choice = look(loaded, beta, scale, float(model.reward.shape[0]), True)
-    high = rule.bound(choice, v_up, settings)
-    best, first_order = rule.value(choice, v, settings)
+    best, first_order = lane(0.0), lane(0.0)
+    high = best
+    if rule.certified:  # before the value, which may write into the choice's memory
+        high, _ = called(rule.bound, choice, v_up, rule.settings)
+    best, first_order = called(rule.value, choice, v, rule.settings)
+    if not rule.certified:
+        high = best
     put(room.q, screen.who, -first, best)
     put(room.q_up, screen.who, -first, high)
     put(screen.high, screen.who, -first, best)

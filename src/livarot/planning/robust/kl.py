@@ -28,6 +28,7 @@ W problems are solved side by side (:mod:`livarot.core.lanes`), each alike whate
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ from livarot.core.lanes import (
     lanes,
     maximum,
     minimum,
+    polynomial,
     sqrt,
     times_power_of_two,
     where,
@@ -59,6 +61,9 @@ SMALLEST_LOG, LARGEST_LOG = -0.29, 0.41
 MAX_EVALUATIONS, PATIENCE = 200, 5
 RELATIVE, ROUNDING = 1e-13, 4e-16  # when KL counts as equal to the radius
 
+_taylor = polynomial(*[1.0 / math.factorial(k) for k in range(13, 1, -1)])  # (e^r - 1 - r) / r^2
+_artanh = polynomial(*[1.0 / k for k in range(21, 1, -2)])  # (artanh s / s - 1) / s^2, in z = s^2
+
 
 @inner
 def exp_and_change(x):
@@ -67,18 +72,7 @@ def exp_and_change(x):
     t = clipped * 1.4426950408889634 + ROUNDER
     k = t - ROUNDER
     r = clipped - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    p = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = (p * r) * r + r  # e^r - 1
+    p = (_taylor(r) * r) * r + r  # e^r - 1
     power = times_power_of_two(k * 0.0 + 1.0, t)
     p = p * power
     return where(x > -700.0, p + power, 0.0), p + (power - 1.0)
@@ -92,16 +86,7 @@ def log_of(change, total):
     f = where(near, change, times_power_of_two(total, ROUNDER - k) - 1.0)
     s = f / (2.0 + f)
     z = s * s
-    p = z * (1.0 / 21.0) + 1.0 / 19.0
-    p = p * z + 1.0 / 17.0
-    p = p * z + 1.0 / 15.0
-    p = p * z + 1.0 / 13.0
-    p = p * z + 1.0 / 11.0
-    p = p * z + 1.0 / 9.0
-    p = p * z + 1.0 / 7.0
-    p = p * z + 0.2
-    p = p * z + 1.0 / 3.0
-    p = (p * z) * (2.0 * s) + 2.0 * s
+    p = (_artanh(z) * z) * (2.0 * s) + 2.0 * s
     return k * 0.6931471803691238 + (k * 1.9082149292705877e-10 + p)
 
 
@@ -197,8 +182,8 @@ def penalty_answer(choice, eta, plain):
 
 
 @inner
-def ball_answer(choice, radius, plain):
-    """The least mean in the ball; ``plain`` changes nothing."""
+def ball_answer(choice, radius):
+    """The least mean in the ball."""
     ceiling = -log_of(choice.others, choice.least)
     wide = (choice.span > choice.tie) & (radius > 0.0)
     sure = wide & (ceiling - radius <= 1e-14 * ceiling)
@@ -300,7 +285,7 @@ def worst_case(
     given, ball = one_of(radius, penalty)
     level = require_non_negative("radius" if ball else "penalty", given)
     x, p, out = np.repeat(v[:, None], W, 1), np.repeat(p0[:, None], W, 1), np.empty((4, W))
-    (_one_ball if ball else _one_penalty)(x, p, float(level), out)
+    _answer_one(x, p, float(level), None if ball else False, out)
     value, dual, divergence, gap = out[:, 0].tolist()
     return WorstCase(value, np.ascontiguousarray(p[:, 0]), dual, divergence, gap)
 
@@ -318,34 +303,17 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
     )
 
 
-def _asked(answer: Any) -> Any:
-    """One of the two adversaries asked for its distribution."""
-
-    @inner
-    def ask(x, p, level, out):
-        """The answer to W equal choices; p becomes the adversary's distribution."""
-        choice = look(x, p)
-        found = answer(choice, level, False)
-        tilt, sure = found.tilt, found.dual == INFINITE
-        for i in range(len(x)):
-            grown, _ = exp_and_change(-tilt.eta * (x[i] - tilt.pivot))
-            alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
-            p[i] = where(sure, alone, p[i] * (grown / tilt.total))
-        kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
-        out[0], out[1], out[3] = found.value, found.dual, found.gap
-        out[2] = where(sure, -log_of(choice.others, choice.least), kl)
-
-    return ask
-
-
-_ask_ball, _ask_penalty = _asked(ball_answer), _asked(penalty_answer)
-
-
 @jit
-def _one_ball(x, p, level, out):
-    _ask_ball(lanes(x), lanes(p), lane(level), lanes(out))
-
-
-@jit
-def _one_penalty(x, p, level, out):
-    _ask_penalty(lanes(x), lanes(p), lane(level), lanes(out))
+def _answer_one(values, nominal, level, plain, out):
+    """The answer to W equal choices, of a ball if ``plain`` is None; ``nominal`` becomes the distribution chosen."""
+    x, p, told = lanes(values), lanes(nominal), lanes(out)
+    choice = look(x, p)
+    found = ball_answer(choice, lane(level)) if plain is None else penalty_answer(choice, lane(level), plain)
+    tilt, sure = found.tilt, found.dual == INFINITE
+    for i in range(len(x)):
+        grown, _ = exp_and_change(-tilt.eta * (x[i] - tilt.pivot))
+        alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
+        p[i] = where(sure, alone, p[i] * (grown / tilt.total))
+    kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
+    told[0], told[1], told[3] = found.value, found.dual, found.gap
+    told[2] = where(sure, -log_of(choice.others, choice.least), kl)

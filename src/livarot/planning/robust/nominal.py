@@ -46,19 +46,14 @@ def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: i
     n_actions = n_pairs // n_states
     for h, table in enumerate(tables):
         _check_rows(table.data, table.indptr, h, n_states, n_actions, "transitions")
-    kept = []
-    for table in tables:
-        table = table.copy()
         table.eliminate_zeros()
-        kept.append(table)
-    prob = np.concatenate([table.data for table in kept])
-    outcomes = np.concatenate([np.diff(table.indptr) for table in kept])
+    prob = np.concatenate([table.data for table in tables])
     problem = Problem.from_arrays(
         horizon,
         n_states,
         n_actions,
-        outcomes=outcomes,
-        next_state=np.concatenate([table.indices for table in kept]),
+        outcomes=np.concatenate([np.diff(table.indptr) for table in tables]),
+        next_state=np.concatenate([table.indices for table in tables]),
         features=np.zeros((len(prob), 1)),
         offset=np.log(prob),
         reward=reward,
@@ -147,7 +142,7 @@ def _tables(transitions: Any, horizon: int) -> list[Any]:
         parts = list(dense.reshape(-1, dense.shape[-3] * dense.shape[-2], dense.shape[-1]))
     if len(parts) not in (1, horizon):
         raise bad("transitions", f"has {len(parts)} stages, the horizon is {horizon}")
-    tables = [csr_array(part, dtype=np.float64) for part in parts]
+    tables = [csr_array(part, dtype=np.float64, copy=True) for part in parts]
     for h, table in enumerate(tables):
         table.sum_duplicates()
         if table.shape != tables[0].shape or table.shape[1] == 0 or table.shape[0] % table.shape[1]:

@@ -32,12 +32,12 @@ from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes, maximum, number_in
-from livarot.core.views import Bundle, flat, opened, part, view
+from livarot.core.views import Bundle, flat, opened, part
 from livarot.errors import bad, require_finite
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import MNLMDP, Problem
-from livarot.planning.exact import Stages, greedy_widest, solve_kernel, stages_of
+from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
 
@@ -105,15 +105,12 @@ def solve_robust(
     if not levels.any():
         plain = solve_kernel(problem, kernel)
         return RobustSolution(*plain, dual=np.zeros(shape), gap=0.0, nominal=model)
-    value = np.zeros((shape[0] + 1, shape[1]))
-    q, dual = np.empty(shape), np.empty(shape)
-    policy, variance = np.zeros(shape[:2], dtype=np.int32), np.empty(shape[:2])
-    n_pairs = shape[1] * shape[2]
-    how = levels, int(ball or not count_penalty), np.arange(n_pairs)
-    memory = np.empty(n_pairs), np.empty((2 * problem.max_reachable + 1, W))
-    task = _Backward(stages_of(problem, kernel), *how, value, q, dual, *memory)
-    gap = (_solve_ball if ball else _solve_penalty)(Bundle(task), policy, variance)
-    return RobustSolution(value, q, policy, variance, dual, float(gap), model)
+    found, dual = empty_solution(problem), np.empty(shape)
+    every = np.arange(shape[1] * shape[2]).reshape(1, *shape[1:])
+    memory = np.empty(shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
+    task = _Backward(stages_of(problem, kernel), levels, every, found.value, found.q, dual, *memory)
+    gap = _solve(Bundle(task), None if ball else not count_penalty, found.policy, found.variance)
+    return RobustSolution(*found, dual=dual, gap=float(gap), nominal=model)
 
 
 def evaluate_robust(
@@ -130,15 +127,12 @@ def evaluate_robust(
     """
     problem, kernel = as_nominal(nominal)
     levels, ball = _levels(problem, radius, penalty)
-    table = check_policy(problem, policy)
-    mixed = table if table.ndim == 3 else np.zeros((0, 0, 0))
-    which = np.arange(problem.n_states * (problem.n_actions if table.ndim == 3 else 1))
-    value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, 1, len(which)))
-    memory = np.empty_like(future), np.empty(len(which)), np.empty((2 * problem.max_reachable + 1, W))
-    how = levels, int(ball or not count_penalty), which
-    task = _Backward(stages_of(problem, kernel), *how, value, future, *memory)
-    sure = table if table.ndim == 2 else np.zeros((0, 0), dtype=np.int32)
-    (_evaluate_ball if ball else _evaluate_penalty)(Bundle(task), sure, mixed)
+    actions, weights = played(check_policy(problem, policy))
+    value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, *actions.shape[1:]))
+    memory = np.empty_like(future), np.empty(future.shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
+    pairs = actions + problem.n_actions * np.arange(problem.n_states)[:, None]
+    task = _Backward(stages_of(problem, kernel), levels, pairs, value, future, *memory)
+    _evaluate(Bundle(task), None if ball else not count_penalty, weights)
     return value
 
 
@@ -166,132 +160,83 @@ def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | Non
 
 
 class _Backward(NamedTuple):
-    """The arrays of a robust backward induction."""
+    """The arrays of a robust backward induction; n pairs of every state are backed up."""
 
     stages: Stages
     levels: Any  # (1 or H, S A)
-    plain: int  # is the value E_p V?
-    which: Any  # pairs to back up at every stage
+    pairs: Any  # (1 or H, S, n)
     value: Any  # (H + 1, S)
-    future: Any  # (H or 1, .., ..) what the adversary leaves of the next value, for each of them; then Q
-    dual: Any
-    spread: Any
+    future: Any  # (H or 1, S, n) what the adversary leaves of the next value; then Q
+    dual: Any  # (H or 1, S, n)
+    spread: Any  # (S, n)
     memory: Any  # (2 U + 1, W)
 
 
-def _backing_up(answer: Any) -> Any:
-    """Backups against one of the two adversaries."""
+@inner
+def _back_up(t, h, at, plain):
+    """Worst cases of V_{h+1} in entry ``at`` of future and dual, W pairs at a time; the largest duality gap.
 
-    @inner
-    def back_up(t, h, at):
-        """Worst cases of V_{h+1}, W pairs at a time, in entry ``at`` of future and dual; the largest duality gap."""
-        future, dual, level = flat(t.future[at]), flat(t.dual[at]), t.levels[h if len(t.levels) > 1 else 0]
-        gap = 0.0
-        for begin in range(0, len(t.which), W):
-            x, p, levels = _gathered(t, h, begin, level)
-            found = answer(look(x, p), levels, t.plain > 0)
-            for k in range(min(W, len(t.which) - begin)):
-                future[begin + k] = number_in(found.value, k)
-                dual[begin + k] = number_in(found.dual, k)
-                t.spread[begin + k] = number_in(found.variance, k)
-                gap = maximum(gap, number_in(found.gap, k))
-        return gap
-
-    return back_up
-
-
-_back_up_ball, _back_up_penalty = _backing_up(ball_answer), _backing_up(penalty_answer)
+    ``plain`` is None for a ball; for a penalty it says whether the value is E_p V.
+    """
+    future, dual, spread, gap = flat(t.future[at]), flat(t.dual[at]), flat(t.spread), 0.0
+    for begin in range(0, len(future), W):
+        x, p, level = _gathered(t, h, begin)
+        found = ball_answer(look(x, p), level) if plain is None else penalty_answer(look(x, p), level, plain)
+        for k in range(W if begin + W <= len(future) else len(future) - begin):
+            future[begin + k] = number_in(found.value, k)
+            dual[begin + k] = number_in(found.dual, k)
+            spread[begin + k] = number_in(found.variance, k)
+            gap = maximum(gap, number_in(found.gap, k))
+    return gap
 
 
 @inner
-def _gathered(t, h, begin, level):
+def _gathered(t, h, begin):
     """Next values and probabilities of W pairs, outcomes that a pair does not have with probability 0; their levels."""
     _, n_states, n_actions = t.stages.reward.shape
     starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
-    numbers, follow, longest, last = flat(t.memory), t.value[h + 1], 1, len(t.which) - 1
-    for k in range(W):
-        pair = t.which[begin + k if begin + k < last else last]
-        n = starts[pair + 1] - starts[pair]
-        longest = n if n > longest else longest
-        numbers[k] = level[pair]
-    for k in range(W):
-        pair = t.which[begin + k if begin + k < last else last]
-        row, n = starts[pair], starts[pair + 1] - starts[pair]
-        for i in range(longest):
-            there = i < n
-            numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
-            numbers[(1 + longest + i) * W + k] = t.stages.prob[t.stages.base[h] + row + i] if there else 0.0
+    pairs, levels = flat(t.pairs[h % len(t.pairs)]), t.levels[h % len(t.levels)]
+    numbers, follow, base, longest = flat(t.memory), t.value[h + 1], t.stages.base[h], 1
+    for filling in range(2):  # first how long the longest law is, then all of them
+        for k in range(W):
+            pair = pairs[begin + k if begin + k < len(pairs) else len(pairs) - 1]
+            row, n = starts[pair], starts[pair + 1] - starts[pair]
+            if filling == 0:
+                numbers[k], longest = levels[pair], n if n > longest else longest
+                continue
+            for i in range(longest):
+                there = i < n
+                numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
+                numbers[(1 + longest + i) * W + k] = t.stages.prob[base + row + i] if there else 0.0
     space = lanes(t.memory)
     return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
 
 
-@inner
-def _choose(t, h, policy, variance):
-    """Q = r + what the adversary leaves, V = max_a Q and the policy."""
-    _, n_states, n_actions = t.stages.reward.shape
-    for s in range(n_states):
-        q, reward = t.future[h, s], t.stages.reward[h, s]
-        for a in range(n_actions):
-            q[a] = reward[a] + q[a]
-        t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, part(t.spread, s * n_actions, n_actions))
-
-
 @jit
-def _solve_ball(task, policy, variance):
+def _solve(task, plain, policy, variance):
+    """Q = r + what the adversary leaves, V = max_a Q and the policy; the largest duality gap."""
     t, gap = opened(task), 0.0
     for h in range(len(t.future) - 1, -1, -1):
-        gap = maximum(gap, _back_up_ball(t, h, h))
-        _choose(t, h, view(policy), view(variance))
+        gap = maximum(gap, _back_up(t, h, h, plain))
+        for s in range(t.value.shape[1]):
+            q, reward = t.future[h, s], t.stages.reward[h, s]
+            for a in range(len(q)):
+                q[a] = reward[a] + q[a]
+            t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, t.spread[s])
     return gap
 
 
 @jit
-def _solve_penalty(task, policy, variance):
-    t = opened(task)
-    for h in range(len(t.future) - 1, -1, -1):
-        _back_up_penalty(t, h, h)
-        _choose(t, h, view(policy), view(variance))
-    return 0.0
-
-
-@inner
-def _aim(t, h, sure):
-    """Which pairs a policy plays."""
-    for s in range(sure.shape[1]):
-        t.which[s] = s * t.stages.reward.shape[2] + sure[h, s]
-
-
-@inner
-def _follow(t, h, sure, mix):
-    """V of the policy: actions ``sure`` (H, S), or probabilities ``mix`` (H, S, A) if ``sure`` is empty."""
-    _, n_states, n_actions = t.stages.reward.shape
-    future = flat(t.future)
-    for s in range(n_states):
-        if len(sure):
-            t.value[h, s] = t.stages.reward[h, s, sure[h, s]] + future[s]
-            continue
-        total = 0.0
-        for a in range(n_actions):
-            total += mix[h, s, a] * (t.stages.reward[h, s, a] + future[s * n_actions + a])
-        t.value[h, s] = total
-
-
-@jit
-def _evaluate_ball(task, sure, mix):
+def _evaluate(task, plain, weights):
+    """V of a policy that plays the actions with these probabilities (H, S, n)."""
     t = opened(task)
     for h in range(len(t.value) - 2, -1, -1):
-        _aim(t, h, view(sure))
-        _back_up_ball(t, h, 0)
-        _follow(t, h, view(sure), view(mix))
-
-
-@jit
-def _evaluate_penalty(task, sure, mix):
-    t = opened(task)
-    for h in range(len(t.value) - 2, -1, -1):
-        _aim(t, h, view(sure))
-        _back_up_penalty(t, h, 0)
-        _follow(t, h, view(sure), view(mix))
+        _back_up(t, h, 0, plain)
+        for s in range(t.value.shape[1]):
+            total = 0.0
+            for i in range(t.pairs.shape[2]):
+                total += weights[h, s, i] * (flat(t.stages.reward[h])[t.pairs[h, s, i]] + t.future[0, s, i])
+            t.value[h, s] = total
 
 
 class _Worst(NamedTuple):
