@@ -14,14 +14,15 @@ from livarot.data.fitting.diagnostics import (
 from livarot.data.fitting.features import Computed
 from livarot.data.fitting.inference import LikelihoodRatio, Summary
 from livarot.data.fitting.separation import NotIdentified
-from livarot.data.reading.choices import Choices, ModelLabels
-from livarot.data.reading.table import DataWarning, Labels
+from livarot.data.reading.choices import Choices
+from livarot.data.reading.table import DataWarning
 from livarot.data.use.files import load_fit, save_fit
 from livarot.data.use.intervals import ValueInterval, value_interval
 from livarot.data.use.plans import plan_optimistic, plan_robust, robust_radius, support_check
 from livarot.data.use.policy_table import policy_table, write_policy
 from livarot.data.use.to_mdp import labels_of
 from livarot.data.use.warm_start import WarmStarted, warm_start
+from livarot.model.labels import Labels, ModelLabels
 
 __all__ = [
     "Bootstrap",

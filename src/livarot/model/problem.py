@@ -11,37 +11,24 @@ may be shared by all stages.  Stages are numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from livarot.core.jit import jit
-from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad, require_finite
-from livarot.model.ragged import STORED, Rows, build_rows
-from livarot.model.validation import (
-    FeatureFunction,
-    RewardLike,
-    check_reward,
-    check_stage_table,
-    check_start,
-    check_theta,
-    collect_stage,
-    feature_matrix,
-    row_index,
-    whole_numbers,
-)
+from livarot.model import build
+from livarot.model.derived import Derived
+from livarot.model.labels import Labels, check_labels
+from livarot.model.ragged import STORED, Rows, spread
+from livarot.model.validation import NORM_SLACK, FeatureFunction, RewardLike, check_theta
 from livarot.storage import content_digest
-
-NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
-LABELS = "labels"  # in Problem.cache: names of (states, actions, stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +43,23 @@ class Problem:
     param_bound: float  # B
     shared_parameter: bool = False  # one theta for all stages?
     feature_scale: float = 1.0  # features were divided by it (theta multiplied)
-    cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    states: Labels | None = None  # what they are called, if they have names
+    actions: Labels | None = None
+    stages: Labels | None = None
+    derived: Derived = field(default_factory=dict, init=False, repr=False)  # see livarot.model.derived
+
+    def __post_init__(self) -> None:
+        for name, size in (("states", self.n_states), ("actions", self.n_actions), ("stages", self.horizon)):
+            object.__setattr__(self, name, check_labels(name, getattr(self, name), size))
+
+    def __repr__(self) -> str:
+        named = {name: getattr(self, name) for name in ("states", "actions", "stages")}
+        told = self._header() | {name: labels for name, labels in named.items() if labels is not None}
+        return f"Problem({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes along: what is derived can be derived again."""
+        return vars(self) | {"derived": {}}
 
     @property
     def n_states(self) -> int:
@@ -101,7 +104,7 @@ class Problem:
         """Which states can be reached from the start at each stage, (H + 1, S)."""
         reach = np.zeros((self.horizon + 1, self.n_states), dtype=np.bool_)
         reach[0] = self.start > 0
-        _propagate(reach, self.stage_table, self.rows.row_start, self.rows.next_state, self.n_actions)
+        spread(reach, self.stage_table, self.rows.row_start, self.rows.next_state, self.n_actions)
         return reach
 
     @cached_property
@@ -165,127 +168,21 @@ class Problem:
         mine, theirs = self._tensors(), other._tensors()
         return self._header() == other._header() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
 
+    @checked
+    def with_labels(
+        self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
+    ) -> Problem:
+        """The same problem with other names; None leaves those that there are."""
+        named = check_labels("states", states, self.n_states), check_labels("actions", actions, self.n_actions)
+        return replace(self, states=named[0] or self.states, actions=named[1] or self.actions)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that the problem is: equal for problems that are :meth:`same_as` each other, only for them."""
         return content_digest(self._header(), self._tensors())
 
-    @classmethod
-    @checked
-    def from_function(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        features: FeatureFunction,
-        reward: RewardLike,
-        start: int | ArrayLike = 0,
-        param_bound: float,
-        shared_parameter: bool = False,
-        normalise: bool = False,
-        offset: Callable[[int, int, int], ArrayLike] | None = None,
-    ) -> Problem:
-        """Build from ``features(h, s, a) -> (next_states, phi)``; see :meth:`MNLMDP.from_function`."""
-        pairs = n_states * n_actions
-        # what Python keeps of one answer, and the rewards
-        require_memory("n_states", "the answers of features for every (s, a)", 50 * pairs + horizon * (pairs + 1))
-        tables: list[dict[str, NDArray[Any]]] = []
-        stage_table = np.zeros(horizon, dtype=np.int32)
-        for h in range(horizon):
-            table = collect_stage(h, n_states, n_actions, features, offset)
-            for known, other in enumerate(tables):
-                if all(np.array_equal(table[k], other[k]) for k in table):
-                    stage_table[h] = known
-                    break
-            else:
-                stage_table[h] = len(tables)
-                tables.append(table)
-        dims = {int(table["dim"]) for table in tables}
-        if len(dims) > 1:
-            raise bad("features", f"have different dimensions at different stages: {sorted(dims)}")
-        joined = {k: np.concatenate([t[k] for t in tables]) for k in ("outcomes", "next_state", "phi", "offset")}
-        return cls.from_arrays(
-            horizon,
-            n_states,
-            n_actions,
-            outcomes=joined["outcomes"],
-            next_state=joined["next_state"],
-            features=joined["phi"],
-            offset=joined["offset"],
-            stage_table=stage_table,
-            reward=reward,
-            start=start,
-            param_bound=param_bound,
-            shared_parameter=shared_parameter,
-            normalise=normalise,
-        )
-
-    @classmethod
-    @checked
-    def from_arrays(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        outcomes: ArrayLike,
-        next_state: ArrayLike,
-        features: Any,
-        reward: RewardLike,
-        param_bound: float,
-        start: int | ArrayLike = 0,
-        stage_table: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        shared_parameter: bool = False,
-        normalise: bool = False,
-    ) -> Problem:
-        """Build from long arrays; see :meth:`MNLMDP.from_arrays`."""
-        require_memory("horizon", "the rewards (H, S, A)", horizon * n_states * n_actions)
-        counts = whole_numbers("outcomes", outcomes)
-        if (counts < 0).any():
-            first = int(np.flatnonzero(counts < 0)[0])
-            raise bad("outcomes", "is negative", index=first, count=int((counts < 0).sum()))
-        n_tables, rest = divmod(len(counts), n_states * n_actions)
-        if rest or n_tables == 0:
-            raise bad("outcomes", f"has {len(counts)} entries, expected a multiple of {n_states * n_actions}")
-        table = check_stage_table(stage_table, n_tables, horizon)
-        nexts = whole_numbers("next_state", next_state)
-        if counts.max() > len(nexts) or counts.sum() != len(nexts):  # in this order: a sum may pass 2^63
-            raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
-        matrix, dim = feature_matrix(features, len(nexts))
-        shift = None if offset is None else require_finite("offset", offset)
-        if shift is not None and shift.shape != nexts.shape:
-            raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
-        rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
-        scale = 1.0
-        norms = rows.norms()
-        largest = float(norms.max(initial=0.0))
-        if largest > 1.0 + NORM_SLACK:
-            if not normalise:
-                over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
-                raise bad(
-                    "features",
-                    f"norm {norms[over[0]]:.6g} > 1 at (table, state, action, outcome)",
-                    index=row_index(rows, int(over[0])),
-                    count=len(over),
-                    cure="pass normalise=True (theta is rescaled to match) or divide the features yourself",
-                )
-            scale = largest
-        if normalise and largest > 0:
-            scale = largest
-        if scale != 1.0:
-            rows = rows.scaled(1.0 / scale)
-        return cls(
-            horizon=horizon,
-            rows=rows,
-            stage_table=table,
-            reward=check_reward(reward, horizon, n_states, n_actions),
-            start=check_start(start, n_states),
-            param_bound=param_bound * scale,
-            shared_parameter=shared_parameter,
-            feature_scale=scale,
-        )
+    from_function = classmethod(build.from_function)
+    from_arrays = classmethod(build.from_arrays)
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -362,6 +259,8 @@ class MNLMDP:
         param_bound: float | None = None,
         normalise: bool = False,
         offset: Callable[[int, int, int], ArrayLike] | None = None,
+        states: Iterable[Hashable] | None = None,
+        actions: Iterable[Hashable] | None = None,
     ) -> MNLMDP:
         """Build from a function ``features(h, s, a) -> (next_states, phi)``, ``h`` from 0.
 
@@ -369,7 +268,8 @@ class MNLMDP:
         is an array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages,
         (H, d) gives one per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)``
         is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
-        features by their largest norm and multiplies theta and the bound by it.
+        features by their largest norm and multiplies theta and the bound by it.  ``states`` and ``actions`` are their
+        names, any hashables, all different; they are shown and saved, and change nothing else.
         """
         vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_function(
@@ -383,6 +283,8 @@ class MNLMDP:
             shared_parameter=shared,
             normalise=normalise,
             offset=offset,
+            states=states,
+            actions=actions,
         )
         return cls(problem, vector * problem.feature_scale)
 
@@ -404,6 +306,8 @@ class MNLMDP:
         offset: ArrayLike | None = None,
         param_bound: float | None = None,
         normalise: bool = False,
+        states: Iterable[Hashable] | None = None,
+        actions: Iterable[Hashable] | None = None,
     ) -> MNLMDP:
         """Build from long arrays, for large models.
 
@@ -426,12 +330,27 @@ class MNLMDP:
             offset=offset,
             shared_parameter=shared,
             normalise=normalise,
+            states=states,
+            actions=actions,
         )
         return cls(problem, vector * problem.feature_scale)
 
     def probabilities(self, stage: int, state: int, action: int) -> FloatArray:
         """P_h(.|s, a) over :meth:`Problem.next_states`."""
         return self.problem.probabilities(self.theta, stage, state, action)
+
+    @checked
+    def with_labels(
+        self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
+    ) -> Self:
+        """The same model with other names of its states or actions, any hashables; None leaves those that there are.
+
+        >>> import livarot
+        >>> mdp = livarot.envs.park_two_state(4).with_labels(states=["poor", "rich"])
+        >>> mdp.problem.states
+        Labels(['poor', 'rich'])
+        """
+        return replace(self, problem=self.problem.with_labels(states=states, actions=actions))
 
     def save(self, path: str | Path) -> None:
         """Write the model, and its labels, to one file (safetensors, no code inside), complete or not at all."""
@@ -474,16 +393,3 @@ def require_model(given: Any) -> Problem:
     if not isinstance(given, MNLMDP):
         raise not_a_model(given)
     return given.problem
-
-
-@jit
-def _propagate(reach, stage_table, row_start, next_state, n_actions):  # type: ignore[no-untyped-def]
-    horizon, n_states = reach.shape[0] - 1, reach.shape[1]
-    for h in range(horizon):
-        first = stage_table[h] * n_states * n_actions
-        for s in range(n_states):
-            if reach[h, s]:
-                begin = row_start[first + s * n_actions]
-                end = row_start[first + (s + 1) * n_actions]
-                for row in range(begin, end):
-                    reach[h + 1, next_state[row]] = True

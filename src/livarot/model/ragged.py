@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from livarot.core.jit import jit
 from livarot.errors import bad
 
 NO_BLOCK = -1
@@ -380,3 +381,17 @@ def _check_next_states(
             count=len(repeated),
             cure="list every next state once; add up the weights of repeated ones first",
         )
+
+
+@jit
+def spread(reach, stage_table, row_start, next_state, n_actions):  # type: ignore[no-untyped-def]
+    """Which states can be reached at each stage (H + 1, S), from those at the first one."""
+    horizon, n_states = reach.shape[0] - 1, reach.shape[1]
+    for h in range(horizon):
+        first = stage_table[h] * n_states * n_actions
+        for s in range(n_states):
+            if reach[h, s]:
+                begin = row_start[first + s * n_actions]
+                end = row_start[first + (s + 1) * n_actions]
+                for row in range(begin, end):
+                    reach[h + 1, next_state[row]] = True

@@ -12,6 +12,7 @@ from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_finite
 from livarot.model.ragged import Rows
 
+NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
 RewardLike = ArrayLike | Callable[[int, int, int], float]
 

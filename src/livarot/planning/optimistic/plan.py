@@ -34,6 +34,7 @@ from livarot.core.arrays import FloatArray
 from livarot.core.lanes import W
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import plan_model
+from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
 from livarot.planning.optimistic.layout import pair_blocks
@@ -113,15 +114,12 @@ def engine_for(problem: Problem, rule: CompiledRule, replicas: int) -> str:
     return "replicas" if replicas >= W else "pairs"
 
 
+@derived
 def open_actions(problem: Problem) -> float:
     """How many actions of a reachable state have three or more outcomes of unknown law, on average."""
-    found = problem.cache.get("open actions")
-    if not isinstance(found, float):
-        rows = problem.rows
-        many = ((rows.outcomes > 2) & (rows.pair_block >= 0)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
-        reach = problem.reachable[: problem.horizon]
-        found = problem.cache["open actions"] = float(many[problem.stage_table][reach].mean())
-    return found
+    rows = problem.rows
+    many = ((rows.outcomes > 2) & (rows.pair_block >= 0)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
+    return float(many[problem.stage_table][problem.reachable[: problem.horizon]].mean())
 
 
 def _radii(radius: Any, replicas: int) -> FloatArray:
