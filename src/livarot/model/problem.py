@@ -339,7 +339,6 @@ class MNLMDP:
         """P_h(.|s, a) over :meth:`Problem.next_states`."""
         return self.problem.probabilities(self.theta, stage, state, action)
 
-    @checked
     def with_labels(
         self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
     ) -> Self:

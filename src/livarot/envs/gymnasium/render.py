@@ -1,7 +1,7 @@
 """Pictures of an episode, as text and as pixels.  NumPy only: a frame costs no plotting library.
 
-Both show the same things: every state as a cell with its name or number, the states visited in this episode, the current
-one, and how far the episode has come.
+Both show the same things: every state as a cell with its name or number, the states visited in this episode, the
+current one, and how far the episode has come.
 """
 
 from __future__ import annotations
