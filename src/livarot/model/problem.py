@@ -46,7 +46,7 @@ class Problem:
     states: Labels | None = None  # what they are called, if they have names
     actions: Labels | None = None
     stages: Labels | None = None
-    derived: Derived = field(default_factory=dict, init=False, repr=False)  # see livarot.model.derived
+    derived: Derived = field(default_factory=dict, init=False, repr=False, compare=False)  # see model.derived
 
     def __post_init__(self) -> None:
         for name, size in (("states", self.n_states), ("actions", self.n_actions), ("stages", self.horizon)):
