@@ -161,7 +161,7 @@ def row_c(quick: bool) -> Row:
     sample = NaiveSample(case.workload, case.theta, case.gram, case.radius, 100 if quick else 400)
 
     def pack() -> None:
-        problem.cache.clear()
+        problem.derived.clear()
         pair_blocks(problem)
 
     calls: dict[str, Callable[[], Any]] = {"pack": pack, "ours": ours, "cpp": cpp}

@@ -72,7 +72,7 @@ class Library:
 
     def run(self, workers: int = 1) -> livarot.RunResult:
         """The whole of ``livarot.run``; what the library keeps with a problem is thrown away first."""
-        self.problem.cache.clear()
+        self.problem.derived.clear()
         seeds = range(self.workload.n_seeds)
         return livarot.run(self.models, self.agent, self.workload.n_episodes, seeds, workers=workers)
 

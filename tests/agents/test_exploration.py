@@ -1,6 +1,7 @@
 """LIVAROT's burn-in: the printed routine of the twin, the sound variant, and what each option does."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,9 +87,7 @@ def test_the_explored_set_against_the_twin(kind, kappa):
 
 def test_the_centre_is_on_the_ball_when_the_data_ask_for_more():
     mdp = envs.hard_chain(4, gap=0.1, param_bound="tight")
-    small = livarot.MNLMDP(
-        livarot.Problem(**{**vars(mdp.problem), "param_bound": 0.05, "cache": {}}), 0.04 * mdp.theta / 2
-    )
+    small = livarot.MNLMDP(replace(mdp.problem, param_bound=0.05), 0.04 * mdp.theta / 2)
     _, state = play_agent(small, Livarot(n_explore=15), 15)
     norms = np.linalg.norm(state.within.center[0], axis=1)
     assert norms.max() <= 0.05 * (1 + 1e-9)

@@ -34,6 +34,7 @@ CONTAINERS = {
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
+NAMES = {"states": ["new", ("worn", 1), 2], "actions": ["rest", "work"]}
 
 
 def everything(function, **given):
@@ -76,7 +77,7 @@ def model_arguments():
         "start": np.array([0.25, 0.25, 0.5]),
         "param_bound": 1.0,
         "normalise": False,
-    }
+    } | NAMES
 
 
 def array_arguments():
@@ -115,6 +116,8 @@ def _models(mdp, bandit):
         "Problem.from_function": (Problem.from_function, known | {"features": features, "offset": None}),
         "Problem.from_arrays": (Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
+        "MNLMDP.with_labels": (mdp.with_labels, NAMES),
+        "Problem.with_labels": (mdp.problem.with_labels, NAMES),
         "MNLMDP.save": (mdp.save, {"path": path}),
         "MNLMDP.load": (livarot.MNLMDP.load, {"path": path}),
         "Problem.next_states": (mdp.problem.next_states, pair),
@@ -154,7 +157,7 @@ def _environments(mdp, bandit):
     P = np.full((3, 2, 3), 1 / 3)
     line = np.array([[[0.5, 0.5, 0.0]] * 2, [[0.25, 0.5, 0.25]] * 2, [[0.0, 0.5, 0.5]] * 2])
     table = {"P": P, "R": np.full((3, 2), 0.5), "horizon": 3, "start": 0, "theta": None, "param_bound": None}
-    switches = {"features": "one-hot", "shared_parameter": True, "rescale": False, "normalise": True}
+    switches = {"features": "one-hot", "shared_parameter": True, "rescale": False, "normalise": True} | NAMES
     lake = gymnasium.make("FrozenLake-v1")
     lines = {"state": [0, 0, 1], "action": [0, 0, 0], "next_state": [0, 1, 1], "features": [[0.0], [1.0], [0.0]]}
     rest = {"horizon": 2, "n_states": 2, "n_actions": 1, "reward": [[0], [1]], "theta": [0.0], "start": 0}
@@ -400,6 +403,8 @@ def _infinite(mdp, bandit):
                 "param_bound": 1.0,
                 "normalise": False,
                 "offset": None,
+                "states": ["new", "worn"],
+                "actions": ["rest", "work"],
             },
         ),
         "InfiniteMDP.probabilities": (endless.probabilities, {"state": 0, "action": 0}),

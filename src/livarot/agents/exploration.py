@@ -30,6 +30,7 @@ from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
 from livarot.model.compiled import plan_model
+from livarot.model.derived import derived
 from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
 from livarot.theory import constants
@@ -99,11 +100,12 @@ def rho(problem: Problem) -> float:
 
 def kappa_of(problem: Problem, kappa: float | None) -> float:
     """The given kappa, or the bound U^2 exp(4B); with offsets, what is valid with them."""
-    if kappa is not None:
-        return float(kappa)
-    if "kappa_bound" not in problem.cache:
-        problem.cache["kappa_bound"] = constants.kappa_bound(problem, all_states=True)
-    return float(problem.cache["kappa_bound"])
+    return _kappa_bound(problem) if kappa is None else float(kappa)
+
+
+@derived
+def _kappa_bound(problem: Problem) -> float:
+    return constants.kappa_bound(problem, all_states=True)
 
 
 def explored_set(
@@ -149,10 +151,19 @@ def explored_set(
 
 def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
     """The sequence of (s~, a, s~') of the printed routine, kept with the problem."""
-    key = f"literal design {n_explore} {kappa!r}"
-    found = problem.cache.get(key)
-    if isinstance(found, Design):
-        return found
+    designs = _designs(problem)
+    if (n_explore, kappa) not in designs:
+        designs[n_explore, kappa] = _literal_design(problem, n_explore, kappa)
+    return designs[n_explore, kappa]
+
+
+@derived
+def _designs(problem: Problem) -> dict[tuple[int, float], Design]:
+    """By ``n_explore`` and ``kappa``, as they are asked for."""
+    return {}
+
+
+def _literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
     shape = (n_explore, problem.horizon)
     design = Design(
         np.zeros(shape, dtype=np.int32),
@@ -172,7 +183,6 @@ def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
         _literal(plan_model(problem), table, rho(problem) / kappa, problem.rows.pack_identity(), *own)
         for part, found in zip(design, own, strict=True):
             part[:, h] = found
-    problem.cache[key] = design
     return design
 
 

@@ -24,9 +24,10 @@ from livarot.data import (
     value_interval,
     write_policy,
 )
-from livarot.data.reading.table import Labels, read_table
+from livarot.data.reading.table import read_table
 from livarot.data.use.policy_table import as_csv
 from livarot.errors import bad, require_non_negative, require_positive_int
+from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 

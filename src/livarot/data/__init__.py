@@ -10,9 +10,10 @@ from livarot.data.fitting.bootstrap import Bootstrap, bootstrap
 from livarot.data.fitting.features import Computed
 from livarot.data.fitting.inference import LikelihoodRatio, Summary
 from livarot.data.fitting.separation import NotIdentified
-from livarot.data.reading.choices import Choices, ModelLabels
-from livarot.data.reading.table import DataWarning, Labels
+from livarot.data.reading.choices import Choices
+from livarot.data.reading.table import DataWarning
 from livarot.data.use.to_mdp import labels_of
+from livarot.model.labels import Labels, ModelLabels
 
 if TYPE_CHECKING:
     from livarot.data.fitting.diagnostics import (

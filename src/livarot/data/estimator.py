@@ -27,10 +27,11 @@ from livarot.data.fitting.newton import Maximum, maximise
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.read import read_choices
-from livarot.data.reading.table import Labels, read_table, warn
+from livarot.data.reading.table import read_table, warn
 from livarot.data.reading.transitions import locate_rows
 from livarot.data.use.to_mdp import build_mdp
 from livarot.errors import bad, require_non_negative, require_probability
+from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 
 

@@ -83,6 +83,8 @@ def deep_sea(
         shared_parameter=shared_parameter,
         rescale=True,
         param_bound=param_bound,
+        states=[(row, column) for row in range(size) for column in range(row + 1)],
+        actions=("left", "right"),
     )
 
 

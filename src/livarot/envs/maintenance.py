@@ -60,6 +60,8 @@ def machine_maintenance(horizon: int = 26, *, param_bound: float | None = None) 
         stage_table=np.zeros(horizon, dtype=np.int32),
         param_bound=param_bound,
         normalise=True,
+        states=("new", "wear 1", "wear 2", "wear 3", "worn out", "broken"),
+        actions=("gently", "hard", "service"),
     )
 
 

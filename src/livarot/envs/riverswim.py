@@ -98,6 +98,7 @@ def river_swim(
         features=features,
         shared_parameter=shared_parameter,
         param_bound=param_bound,
+        actions=("left", "right"),
     )
 
 

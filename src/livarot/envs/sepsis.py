@@ -131,6 +131,7 @@ def icu_sepsis(
     if learn_nominal:
         features[:, 4] = log_nominal / np.abs(log_nominal).max()
         tilt = np.append(tilt, 0.0)
+    levels = (LEVELS - 1) * np.transpose(doses(vasopressor_first))
     reward = np.zeros((horizon + 1, N_STATES, N_ACTIONS))
     reward[:, SURVIVAL] = 1.0
     return MNLMDP.from_arrays(
@@ -147,4 +148,6 @@ def icu_sepsis(
         stage_table=np.zeros(horizon + 1, dtype=np.int32),
         param_bound=param_bound,
         normalise=True,
+        states=[*range(DEATH), "death", "survival", "over"],
+        actions=[f"vasopressor {vaso:g}, fluid {fluid:g}" for vaso, fluid in levels],
     )

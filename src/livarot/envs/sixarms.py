@@ -49,4 +49,13 @@ def six_arms(
         for action in range(N_ARMS):
             kernel[room, action, room if action in staying else HUB] = 1.0
             reward[room, action] = pays / PAYS[-1] if action in staying else 0.0
-    return from_tabular(kernel, reward, horizon, HUB, shared_parameter=shared_parameter, param_bound=param_bound)
+    return from_tabular(
+        kernel,
+        reward,
+        horizon,
+        HUB,
+        shared_parameter=shared_parameter,
+        param_bound=param_bound,
+        states=("hub", *(f"room {arm + 1}" for arm in range(N_ARMS))),
+        actions=[f"arm {arm}" for arm in range(N_ARMS)],
+    )

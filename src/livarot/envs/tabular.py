@@ -14,7 +14,7 @@ so V_h = scale * V'_h + (H - h) * shift, the optimal policy is the same, and :cl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -103,6 +103,8 @@ def from_tabular(
     theta: ArrayLike | None = None,
     param_bound: float | None = None,
     normalise: bool = True,
+    states: Iterable[Hashable] | None = None,
+    actions: Iterable[Hashable] | None = None,
 ) -> TabularMDP:
     """The MNL MDP of a tabular one.
 
@@ -116,6 +118,7 @@ def from_tabular(
     rescale : map rewards outside [0, 1] affinely; see ``TabularMDP.reward_scale`` and ``original_value``.
     param_bound : B, None is the largest |theta|; in the units of the features as the map gives them.
     normalise : divide features by their largest norm (theta and B are multiplied by it).
+    states, actions : their names, any hashables.
 
     >>> P = [[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]
     >>> mdp = from_tabular(P, [[0, -1], [2, 0]], horizon=3, rescale=True)
@@ -151,6 +154,8 @@ def from_tabular(
         param_bound=bound,
         shared_parameter=transitions.shared_parameter,
         normalise=normalise,
+        states=states,
+        actions=actions,
     )
     return TabularMDP(problem, parameter * problem.feature_scale, scale)
 

@@ -48,6 +48,7 @@ from livarot.estimation.seen import (
     store,
 )
 from livarot.model.compiled import blocks_of
+from livarot.model.derived import derived
 from livarot.model.episodes import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.model.problem import Problem
 
@@ -133,15 +134,26 @@ def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRu
 
 def _model(problem: Problem, rule: StepRule) -> Bundle:
     """What steps of this kind read of a problem; they are compiled for the types of an :class:`Estimate` only."""
-    key = "mirror steps" if rule[1] is None else "newton steps"
-    found: Bundle | None = problem.cache.get(key)
-    if found is None:
-        found = problem.cache[key] = learn_model(problem)
-        played, table = numba.int32[:, ::1], numba.float64[:, :, ::1]
-        numbers = numba.types.Tuple((numba.float64, numba.typeof(rule[1]), numba.float64))
-        types = played, played, played, numbers, numba.int64, table, table, table, numba.int8[:, ::1]
-        compile_only(_update, numba.typeof(found), *types)
-    return found
+    return _mirror_steps(problem) if rule[1] is None else _newton_steps(problem)
+
+
+@derived
+def _mirror_steps(problem: Problem) -> Bundle:
+    return _compiled_for(problem, numba.types.none)
+
+
+@derived
+def _newton_steps(problem: Problem) -> Bundle:
+    return _compiled_for(problem, numba.float64)
+
+
+def _compiled_for(problem: Problem, curvature: Any) -> Bundle:
+    model = learn_model(problem)
+    played, table = numba.int32[:, ::1], numba.float64[:, :, ::1]
+    numbers = numba.types.Tuple((numba.float64, curvature, numba.float64))
+    types = played, played, played, numbers, numba.int64, table, table, table, numba.int8[:, ::1]
+    compile_only(_update, numba.typeof(model), *types)
+    return model
 
 
 def check_set(estimate: Estimate, within: ParameterSet) -> None:

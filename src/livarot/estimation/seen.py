@@ -16,6 +16,7 @@ from livarot.core.inner import inner
 from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.views import Bundle, matrix, part, view
+from livarot.model.derived import derived
 from livarot.model.problem import Problem
 
 NEVER = -1e300  # the logit of an outcome that a pair does not have
@@ -36,19 +37,16 @@ class LearnModel(NamedTuple):
     kind: Any  # (pairs,) equal for pairs that may share the lanes
 
 
+@derived
 def learn_model(problem: Problem) -> Bundle:
-    """Made once and kept with the problem."""
-    found: Bundle | None = problem.cache.get("learn model")
-    if found is None:
-        rows, sizes = problem.rows, np.diff(problem.rows.block_start)
-        most_out = problem.max_reachable
-        own = sizes[rows.pair_block]  # two outcomes have a formula of their own, and so have all columns of a block
-        kind = 4 * own + 2 * (rows.col_count == own) + (rows.outcomes == 2)
-        tables = rows.graph, problem.stage_table, problem.stage_parameter
-        numbers = problem.n_states, problem.n_actions, *problem.theta_shape, most_out
-        model = LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind)
-        found = problem.cache["learn model"] = Bundle(model)
-    return found
+    """The :class:`LearnModel` of a problem."""
+    rows, sizes = problem.rows, np.diff(problem.rows.block_start)
+    most_out = problem.max_reachable
+    own = sizes[rows.pair_block]  # two outcomes have a formula of their own, and so have all columns of a block
+    kind = 4 * own + 2 * (rows.col_count == own) + (rows.outcomes == 2)
+    tables = rows.graph, problem.stage_table, problem.stage_parameter
+    numbers = problem.n_states, problem.n_actions, *problem.theta_shape, most_out
+    return Bundle(LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind))
 
 
 # ------------------------------------------------------------------------------ which transitions

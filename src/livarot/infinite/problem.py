@@ -9,7 +9,7 @@ they are: one step of a trajectory is an episode with H = 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -130,6 +130,8 @@ class InfiniteMDP:
             param_bound=problem.param_bound,
             shared_parameter=True,
             feature_scale=problem.feature_scale,
+            states=problem.states,
+            actions=problem.actions,
         )
         return cls(MNLMDP(stage, np.ascontiguousarray(mdp.theta[:1])))
 
@@ -147,6 +149,8 @@ class InfiniteMDP:
         param_bound: float | None = None,
         normalise: bool = False,
         offset: PairFunction | None = None,
+        states: Iterable[Hashable] | None = None,
+        actions: Iterable[Hashable] | None = None,
     ) -> InfiniteMDP:
         """Build from ``features(s, a) -> (next_states, phi)``; see :meth:`livarot.MNLMDP.from_function`.
 
@@ -173,6 +177,8 @@ class InfiniteMDP:
             param_bound=param_bound,
             normalise=normalise,
             offset=None if offset is None else lambda h, s, a: offset(s, a),
+            states=states,
+            actions=actions,
         )
         return cls.from_mdp(mdp)
 

@@ -10,6 +10,7 @@ import numpy as np
 from livarot.core.inner import inner
 from livarot.core.linalg import Blocks
 from livarot.core.views import Bundle, view
+from livarot.model.derived import derived
 from livarot.model.problem import Problem
 
 
@@ -28,12 +29,12 @@ class Model(NamedTuple):
     most_size: int
 
 
+@derived
 def plan_model(problem: Problem) -> Bundle:
-    """Made once and kept with the problem."""
-    found = problem.cache.get("plan model")
-    if not isinstance(found, Bundle):
-        rows = problem.rows
-        fields = Model(
+    """The :class:`Model` of a problem."""
+    rows = problem.rows
+    return Bundle(
+        Model(
             rows.graph,
             problem.stage_table,
             problem.stage_parameter,
@@ -44,16 +45,13 @@ def plan_model(problem: Problem) -> Bundle:
             max(int(rows.col_count.max()), 1),
             max(int(np.diff(rows.block_start).max()), 1),
         )
-        found = problem.cache["plan model"] = Bundle(fields)
-    return found
+    )
 
 
+@derived
 def blocks_of(problem: Problem) -> Bundle:
-    """The blocks of a problem's Gram matrices; made once and kept with it."""
-    found: Bundle | None = problem.cache.get("blocks")
-    if found is None:
-        found = problem.cache["blocks"] = Bundle(Blocks(problem.rows.block_start, problem.rows.gram_start))
-    return found
+    """The blocks of a problem's Gram matrices."""
+    return Bundle(Blocks(problem.rows.block_start, problem.rows.gram_start))
 
 
 @inner

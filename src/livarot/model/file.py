@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from livarot.errors import bad
 from livarot.layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
-from livarot.model.problem import LABELS, MNLMDP, Problem
+from livarot.model.labels import Labels
+from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
 from livarot.model.validation import NORM_SLACK, check_stage_table, check_start
 from livarot.storage import load_tensors, reading, save_tensors
@@ -58,8 +59,8 @@ LAYOUT = Layout(
 def save_model(path: str | Path, mdp: MNLMDP, more: Mapping[str, Any]) -> None:
     """See :meth:`MNLMDP.save`; ``more`` goes into the header."""
     tensors = mdp.problem._tensors() | {"theta": mdp.theta}
-    labels = mdp.problem.cache.get(LABELS)
-    if labels is not None:
+    labels = mdp.problem.states, mdp.problem.actions, mdp.problem.stages
+    if any(part is not None for part in labels):
         tensors["labels"] = to_numbers([None if part is None else plain_label(list(part)) for part in labels])
     save_tensors(path, tensors, kind=KIND, header=mdp.problem._header() | dict(more))
 
@@ -84,16 +85,16 @@ def load_model(path: str | Path) -> tuple[MNLMDP, dict[str, Any]]:
             param_bound=float(header["param_bound"]),
             shared_parameter=header["shared_parameter"],
             feature_scale=float(header["feature_scale"]),
+            **_labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {},
         )
-        if "labels" in tensors:
-            problem.cache[LABELS] = _labels(tensors["labels"], rows)
         return MNLMDP(problem, tensors["theta"]), header
 
 
-def _labels(numbers: NDArray[Any], rows: Rows) -> tuple[Any, ...]:
+def _labels(numbers: NDArray[Any], horizon: int) -> dict[str, Labels | None]:
     """Names of states, actions and stages (None where they have none)."""
-    states, actions, stages = from_numbers(numbers)
-    labels = read_labels(states), read_labels(actions), None if stages is None else read_labels(stages)
-    if (len(labels[0]), len(labels[1])) != (rows.n_states, rows.n_actions):
-        raise bad("labels", f"name {len(labels[0])} states and {len(labels[1])} actions, the model has others")
-    return labels
+    states, actions, stages = (
+        None if part is None else Labels(read_labels(part), ordered=True) for part in from_numbers(numbers)
+    )
+    if stages is not None and len(stages) != horizon:  # as fits wrote them: of the data, not of the model
+        stages = None
+    return {"states": states, "actions": actions, "stages": stages}

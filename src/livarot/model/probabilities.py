@@ -13,6 +13,7 @@ from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes, put, take
 from livarot.core.law import coordinate, logits, pair_columns, pair_law, softmax
 from livarot.core.views import Bundle, flat, matrix, opened, part, view
+from livarot.model.derived import derived
 from livarot.model.problem import MNLMDP, Problem
 
 MANY = 1 << 14  # probabilities, from which on pairs are taken W at a time
@@ -33,11 +34,9 @@ class Layout(NamedTuple):
     size: int
 
 
+@derived
 def kernel_layout(problem: Problem) -> Layout:
-    """Made once and kept with the problem."""
-    found = problem.cache.get("kernel layout")
-    if isinstance(found, Layout):
-        return found
+    """The :class:`Layout` of a problem."""
     rows, per_table = problem.rows, problem.n_states * problem.n_actions
     base = np.zeros(problem.horizon, dtype=np.int64)
     jobs: dict[tuple[int, int], int] = {}
@@ -50,8 +49,7 @@ def kernel_layout(problem: Problem) -> Layout:
             size += last - first
         base[h] = jobs[table, parameter]
     listed = np.array([(table, parameter, where) for (table, parameter), where in jobs.items()], dtype=np.int64)
-    made = problem.cache["kernel layout"] = Layout(listed, base, size)
-    return made
+    return Layout(listed, base, size)
 
 
 class _Fill(NamedTuple):
@@ -74,14 +72,17 @@ class _Room(NamedTuple):
     at: Any  # (W,) places
 
 
+@derived
+def _model(problem: Problem) -> Bundle:
+    sizes = problem.n_states * problem.n_actions, problem.max_reachable, int(problem.rows.col_count.max())
+    return Bundle(_Fill(problem.rows.graph, kernel_layout(problem).jobs, *sizes))
+
+
 def transition_kernel(mdp: MNLMDP) -> Kernel:
     """P_h(s'|s, a) for all rows of all stages."""
     problem = mdp.problem
-    layout, n, m = kernel_layout(problem), problem.max_reachable, int(problem.rows.col_count.max())
-    model = problem.cache.get("laws to fill")
-    if not isinstance(model, Bundle):
-        sizes = problem.n_states * problem.n_actions, n, m
-        model = problem.cache["laws to fill"] = Bundle(_Fill(problem.rows.graph, layout.jobs, *sizes))
+    layout, model = kernel_layout(problem), _model(problem)
+    n, m = model.fields.most_out, model.fields.most_cols
     prob = np.empty(layout.size)
     if layout.size < MANY:
         _fill(model, mdp.theta, prob, np.empty(m))

@@ -11,35 +11,24 @@ shared by all stages.  Stages are numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad, require_finite
+from livarot.model import build
+from livarot.model.derived import Derived
+from livarot.model.labels import Labels, check_labels
 from livarot.model.ragged import STORED, Rows
-from livarot.model.validation import (
-    FeatureFunction,
-    RewardLike,
-    check_outcomes,
-    check_parameters,
-    check_reward,
-    check_rows,
-    check_stage_table,
-    check_start,
-    check_theta,
-    collect_stages,
-)
+from livarot.model.validation import FeatureFunction, RewardLike, check_parameters, check_theta
 from livarot.storage import content_digest
-
-LABELS = "labels"  # in Problem.cache: names of (states, actions, stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +43,23 @@ class Problem:
     param_bound: float  # B
     shared_parameter: bool = False  # one theta for all stages?
     feature_scale: float = 1.0  # features were divided by it (theta multiplied)
-    cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    states: Labels | None = None  # what they are called, if they have names
+    actions: Labels | None = None
+    stages: Labels | None = None
+    derived: Derived = field(default_factory=dict, init=False, repr=False, compare=False)  # see model.derived
+
+    def __post_init__(self) -> None:
+        for name, size in (("states", self.n_states), ("actions", self.n_actions), ("stages", self.horizon)):
+            object.__setattr__(self, name, check_labels(name, getattr(self, name), size))
+
+    def __repr__(self) -> str:
+        named = {name: getattr(self, name) for name in ("states", "actions", "stages")}
+        told = self._header() | {name: labels for name, labels in named.items() if labels is not None}
+        return f"Problem({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes along: what is derived can be derived again."""
+        return vars(self) | {"derived": {}}
 
     @property
     def n_states(self) -> int:
@@ -164,76 +169,21 @@ class Problem:
         mine, theirs = self._tensors(), other._tensors()
         return self._header() == other._header() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
 
+    @checked
+    def with_labels(
+        self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
+    ) -> Problem:
+        """The same problem with other names; None leaves those that there are."""
+        named = check_labels("states", states, self.n_states), check_labels("actions", actions, self.n_actions)
+        return replace(self, states=named[0] or self.states, actions=named[1] or self.actions)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that the problem is: equal for problems that are :meth:`same_as` each other, only for them."""
         return content_digest(self._header(), self._tensors())
 
-    @classmethod
-    @checked
-    def from_function(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        features: FeatureFunction,
-        reward: RewardLike,
-        start: int | ArrayLike = 0,
-        param_bound: float,
-        shared_parameter: bool = False,
-        normalise: bool = False,
-        offset: Callable[[int, int, int], ArrayLike] | None = None,
-    ) -> Problem:
-        """Build from ``features(h, s, a) -> (next_states, phi)``; see :meth:`MNLMDP.from_function`."""
-        kept = 50 * n_states * n_actions + horizon * (n_states * n_actions + 1)  # 50 for one answer; and the rewards
-        require_memory("n_states", "the answers of features for every (s, a)", kept)
-        return cls.from_arrays(
-            horizon,
-            n_states,
-            n_actions,
-            **collect_stages(horizon, n_states, n_actions, features, offset),
-            reward=reward,
-            start=start,
-            param_bound=param_bound,
-            shared_parameter=shared_parameter,
-            normalise=normalise,
-        )
-
-    @classmethod
-    @checked
-    def from_arrays(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        outcomes: ArrayLike,
-        next_state: ArrayLike,
-        features: Any,
-        reward: RewardLike,
-        param_bound: float,
-        start: int | ArrayLike = 0,
-        stage_table: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        shared_parameter: bool = False,
-        normalise: bool = False,
-    ) -> Problem:
-        """Build from long arrays; see :meth:`MNLMDP.from_arrays`."""
-        require_memory("horizon", "the rewards (H, S, A)", horizon * n_states * n_actions)
-        counts = check_outcomes(outcomes, n_states * n_actions)
-        table = check_stage_table(stage_table, len(counts) // (n_states * n_actions), horizon)
-        rows, scale = check_rows(n_states, n_actions, counts, next_state, features, offset, normalise)
-        return cls(
-            horizon=horizon,
-            rows=rows,
-            stage_table=table,
-            reward=check_reward(reward, horizon, n_states, n_actions),
-            start=check_start(start, n_states),
-            param_bound=param_bound * scale,
-            shared_parameter=shared_parameter,
-            feature_scale=scale,
-        )
+    from_function = classmethod(build.from_function)
+    from_arrays = classmethod(build.from_arrays)
 
     def _header(self) -> dict[str, Any]:
         names = "horizon n_states n_actions dim param_bound shared_parameter feature_scale"
@@ -286,14 +236,17 @@ class MNLMDP:
         param_bound: float | None = None,
         normalise: bool = False,
         offset: Callable[[int, int, int], ArrayLike] | None = None,
+        states: Iterable[Hashable] | None = None,
+        actions: Iterable[Hashable] | None = None,
     ) -> MNLMDP:
         """Build from a function ``features(h, s, a) -> (next_states, phi)``, ``h`` from 0.
 
-        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward`` is an
-        array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages, (H, d) gives one
-        per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)`` is added to the U logits.
-        ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the features by their largest norm and
-        multiplies theta and the bound by it.
+        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward``
+        is an array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages,
+        (H, d) gives one per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)``
+        is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
+        features by their largest norm and multiplies theta and the bound by it.  ``states`` and ``actions`` are their
+        names, any hashables, all different; they are shown and saved, and change nothing else.
         """
         vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_function(
@@ -307,6 +260,8 @@ class MNLMDP:
             shared_parameter=shared,
             normalise=normalise,
             offset=offset,
+            states=states,
+            actions=actions,
         )
         return cls(problem, vector * problem.feature_scale)
 
@@ -328,6 +283,8 @@ class MNLMDP:
         offset: ArrayLike | None = None,
         param_bound: float | None = None,
         normalise: bool = False,
+        states: Iterable[Hashable] | None = None,
+        actions: Iterable[Hashable] | None = None,
     ) -> MNLMDP:
         """Build from long arrays, for large models.
 
@@ -350,12 +307,26 @@ class MNLMDP:
             offset=offset,
             shared_parameter=shared,
             normalise=normalise,
+            states=states,
+            actions=actions,
         )
         return cls(problem, vector * problem.feature_scale)
 
     def probabilities(self, stage: int, state: int, action: int) -> FloatArray:
         """P_h(.|s, a) over :meth:`Problem.next_states`."""
         return self.problem.probabilities(self.theta, stage, state, action)
+
+    def with_labels(
+        self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
+    ) -> Self:
+        """The same model with other names of its states or actions, any hashables; None leaves those that there are.
+
+        >>> import livarot
+        >>> mdp = livarot.envs.park_two_state(4).with_labels(states=["poor", "rich"])
+        >>> mdp.problem.states
+        Labels(['poor', 'rich'])
+        """
+        return replace(self, problem=self.problem.with_labels(states=states, actions=actions))
 
     def save(self, path: str | Path) -> None:
         """Write the model, and its labels, to one file (safetensors, no code inside), complete or not at all."""

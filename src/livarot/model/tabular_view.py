@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import Int32Array, IntArray
+from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout
 from livarot.model.problem import Problem
 
@@ -48,17 +49,27 @@ class Laws(NamedTuple):
 
 
 def laws_of(problem: Problem, known: bool = True) -> Laws:
-    """Made once and kept with the problem.
+    """The laws of a problem, with known reachable sets or with any next state.
 
     >>> import livarot
     >>> shared = livarot.envs.river_swim(4, 6, shared_parameter=True).problem
     >>> [len(laws_of(shared, known).next_state) for known in (True, False)]  # 4 left, 2 + 3 + 3 + 2 right; 8 * 4
     [14, 32]
     """
-    key = "laws" if known else "laws of any next state"
-    found = problem.cache.get(key)
-    if isinstance(found, Laws):
-        return found
+    return _known_sets(problem) if known else _any_next_state(problem)
+
+
+@derived
+def _known_sets(problem: Problem) -> Laws:
+    return _laws(problem, known=True)
+
+
+@derived
+def _any_next_state(problem: Problem) -> Laws:
+    return _laws(problem, known=False)
+
+
+def _laws(problem: Problem, *, known: bool) -> Laws:
     layout, per_law = kernel_layout(problem), problem.n_states * problem.n_actions
     law = {(int(table), int(parameter)): number for number, (table, parameter, _) in enumerate(layout.jobs)}
     stages = zip(problem.stage_table.tolist(), problem.stage_parameter.tolist(), strict=True)
@@ -75,5 +86,4 @@ def laws_of(problem: Problem, known: bool = True) -> Laws:
         every = np.tile(np.arange(problem.n_states, dtype=np.int32), problem.horizon)
         nodes = np.arange(problem.horizon + 1, dtype=np.int64) * problem.n_states, every
     row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
-    made = problem.cache[key] = Laws(row_start, next_state, first_pair, *nodes, problem.n_actions, known)
-    return made
+    return Laws(row_start, next_state, first_pair, *nodes, problem.n_actions, known)

@@ -12,10 +12,10 @@ from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_finite
 from livarot.model.ragged import Rows, build_rows
 
+NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
 RewardLike = ArrayLike | Callable[[int, int, int], float]
 OffsetFunction = Callable[[int, int, int], ArrayLike]
-NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 
 
 def collect_stages(

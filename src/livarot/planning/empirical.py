@@ -28,6 +28,7 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.views import Bundle, opened, part, view
 from livarot.model.compiled import own
+from livarot.model.derived import derived
 from livarot.model.episodes import Plan, check_shape
 from livarot.model.problem import Problem
 from livarot.model.tabular_view import Laws
@@ -137,12 +138,16 @@ class _Model(NamedTuple):
     start: FloatArray
 
 
+@derived
+def _models(problem: Problem) -> dict[bool, Bundle]:
+    """By ``Laws.known``, as they are asked for."""
+    return {}
+
+
 def _model(problem: Problem, laws: Laws) -> Bundle:
-    """Made once per kind of laws and kept with the problem."""
-    key = "tabular model" if laws.known else "tabular model of any next state"
-    found = problem.cache.get(key)
-    if not isinstance(found, Bundle) or found.fields.laws is not laws:
-        found = problem.cache[key] = Bundle(_Model(laws, problem.reward, problem.start))
+    found = _models(problem).get(laws.known)
+    if found is None or found.fields.laws is not laws:
+        found = _models(problem)[laws.known] = Bundle(_Model(laws, problem.reward, problem.start))
     return found
 
 

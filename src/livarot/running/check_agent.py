@@ -297,7 +297,7 @@ def _truth(agent: Agent[Any], mdp: MNLMDP) -> None:
         return
     _no_model(agent, "it")
     history = _play(mdp, agent, agent.init(mdp.problem, 1), SEEDS[:1], 0, 5)
-    bare = dataclasses.replace(mdp.problem, cache={})
+    bare = dataclasses.replace(mdp.problem)  # nothing is derived from it yet
     state = agent.init(bare, 1)
     for t, episodes in enumerate(history.episodes):
         plan = agent.plan(bare, state, AgentRandom(SEEDS[:1], t))

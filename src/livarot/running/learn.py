@@ -219,7 +219,7 @@ class LearnResult:
             return None
         theta = estimate.theta[0]
         bound = max(self.problem.param_bound, float(np.linalg.norm(theta, axis=1).max()))
-        return MNLMDP(replace(self.problem, param_bound=bound, cache={}), theta)
+        return MNLMDP(replace(self.problem, param_bound=bound), theta)
 
     @cached_property
     def policy(self) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from livarot.core.jit import jit
 from livarot.core.linalg import whiten_all
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import blocks_of
+from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Solution, checked_solution, solve_kernel
@@ -180,14 +181,17 @@ def kappa(
     (True, 11.34)
     """
     problem = problem_of(model)
-    key = f"kappa {all_states} {max_nodes} {tolerance!r}"
-    found = problem.cache.get(key)
-    if isinstance(found, Bracket):
-        return found
-    pairs = visited_pairs(problem, all_states=all_states)
-    made = Bracket(*log_kappa(problem.rows.graph, pairs, problem.param_bound, max_nodes, tolerance))
-    problem.cache[key] = made
-    return made
+    found, asked = _brackets(problem), (all_states, max_nodes, tolerance)
+    if asked not in found:
+        pairs = visited_pairs(problem, all_states=all_states)
+        found[asked] = Bracket(*log_kappa(problem.rows.graph, pairs, problem.param_bound, max_nodes, tolerance))
+    return found[asked]
+
+
+@derived
+def _brackets(problem: Problem) -> dict[tuple[bool, int, float], Bracket]:
+    """Of kappa: by the arguments of :func:`kappa`, as they are asked for."""
+    return {}
 
 
 @checked

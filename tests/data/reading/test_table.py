@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from livarot.data.reading.table import Labels, read_table
+from livarot.data import Labels
+from livarot.data.reading.table import read_table
 from livarot.errors import LivarotError
 
 FRAME = pd.DataFrame({"name": ["b", "a", "b"], "x": [1.0, 2.0, 3.0], "k": [1, 2, 3], "flag": [True, False, True]})

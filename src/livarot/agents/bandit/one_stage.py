@@ -18,10 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.core.arrays import IntArray
 from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, maximum, minimum, number_in, sqrt, with_number
 from livarot.core.law import expectation, softmax
 from livarot.errors import bad
+from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
@@ -32,15 +34,7 @@ from livarot.planning.optimistic.rule import LaneRule, rule
 
 def informative_stage(problem: Problem, agent: str) -> int:
     """The one stage where a reachable state has something to learn; our error if there are more, or none."""
-    if "informative stages" not in problem.cache:
-        rows, per_table = problem.rows, problem.n_states * problem.n_actions
-        teaches = np.zeros(problem.horizon, dtype=np.bool_)
-        for h in range(problem.horizon):
-            first = int(problem.stage_table[h]) * per_table
-            blocks = rows.pair_block[first : first + per_table].reshape(problem.n_states, -1)
-            teaches[h] = (blocks[problem.reachable[h]] >= 0).any()
-        problem.cache["informative stages"] = np.flatnonzero(teaches)
-    found = problem.cache["informative stages"]
+    found = _informative_stages(problem)
     if len(found) != 1:
         several = f"{len(found)} stages have something to learn"
         raise bad(
@@ -50,6 +44,17 @@ def informative_stage(problem: Problem, agent: str) -> int:
             cure="use livarot.envs.mnl_bandit, or an agent for MDPs such as Livarot()",
         )
     return int(found[0])
+
+
+@derived
+def _informative_stages(problem: Problem) -> IntArray:
+    rows, per_table = problem.rows, problem.n_states * problem.n_actions
+    teaches = np.zeros(problem.horizon, dtype=np.bool_)
+    for h in range(problem.horizon):
+        first = int(problem.stage_table[h]) * per_table
+        blocks = rows.pair_block[first : first + per_table].reshape(problem.n_states, -1)
+        teaches[h] = (blocks[problem.reachable[h]] >= 0).any()
+    return np.flatnonzero(teaches)
 
 
 def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: LaneRule, agent: str) -> Plan:

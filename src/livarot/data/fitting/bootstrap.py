@@ -28,7 +28,7 @@ from livarot.data.fitting.newton import maximise
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import DataWarning
 from livarot.errors import LivarotError, bad
-from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
+from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
 
@@ -116,7 +116,6 @@ def kernels(problem: Problem, theta: FloatArray) -> Iterator[Kernel]:
     The bound B of the problem is no constraint here: it was chosen with the estimate, not with its resamples.
     """
     free = replace(problem, param_bound=math.inf)
-    kernel_layout(free)  # made once; ``replace`` shares the cache
     for own in theta * problem.feature_scale:
         yield transition_kernel(MNLMDP(free, own))
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.fitting.features import Factor, check_features, encode, stack
-from livarot.data.reading.choices import Choices, ModelLabels
+from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns, constant_within, counts_of, log_nominal
-from livarot.data.reading.table import Labels, Table, factorise, named
+from livarot.data.reading.table import Table, named
 from livarot.errors import bad
+from livarot.model.labels import Labels, ModelLabels, factorise
 
 
 class _RowScope:

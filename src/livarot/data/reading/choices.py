@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.fitting.features import Levels
-from livarot.data.reading.table import Labels
 from livarot.errors import bad, require_finite
-
-
-class ModelLabels(NamedTuple):
-    """What states, actions and stages are called; stages None where they are not told apart."""
-
-    states: Labels
-    actions: Labels
-    stages: Labels | None = None
+from livarot.model.labels import ModelLabels
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.data.reading.choices import ModelLabels
 from livarot.data.reading.columns import Columns, log_nominal
-from livarot.data.reading.table import Labels, Table, named, read_table
+from livarot.data.reading.table import Table, named, read_table
 from livarot.errors import bad
+from livarot.model.labels import Labels, ModelLabels
 
 MOST_ROWS = 50_000_000  # of reachable='all': states x actions x states
 

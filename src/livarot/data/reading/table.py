@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, IntArray
 from livarot.core.sizes import memory_limit
 from livarot.errors import LivarotError, bad
-from livarot.model.validation import whole_numbers
+from livarot.model.labels import factorise, refuse
 
 ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # how far a file may be packed, if it is larger than that in memory
 NUMBER = 8  # bytes of a number, or of a reference to a label
@@ -32,110 +31,6 @@ class DataWarning(UserWarning):
 def warn(message: str) -> None:
     """A :class:`DataWarning` at the line that called into this package."""
     warnings.warn(message, DataWarning, stacklevel=3)
-
-
-class Labels(Sequence[Any]):
-    """States, actions or stages by the names they had: any hashable, in order (sorted where they can be).
-
-    >>> zones = Labels(["north", "south", "east"])
-    >>> list(zones), zones.index("north"), zones.decode([2, 0])
-    (['east', 'north', 'south'], 1, array(['south', 'east'], dtype=object))
-    """
-
-    @checked
-    def __init__(self, values: Iterable[Hashable], *, ordered: bool = False) -> None:
-        try:
-            kept = list(dict.fromkeys(values))
-        except TypeError as error:
-            raise bad("values", f"cannot be labels ({error})", cure="use text, numbers or tuples") from error
-        if not ordered:
-            with contextlib.suppress(TypeError):  # no order between them: that of their appearance
-                kept = sorted(kept)  # type: ignore[type-var]
-        self._values: tuple[Any, ...] = tuple(kept)
-        self._place = {value: i for i, value in enumerate(self._values)}
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._values[i]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Labels) and self._values == other._values
-
-    def __hash__(self) -> int:
-        return hash(self._values)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self._values[:6]))
-        return f"Labels([{shown}{', ...' if len(self) > 6 else ''}])"
-
-    def __contains__(self, label: object) -> bool:
-        return label in self._place
-
-    def index(self, label: Any, start: int = 0, stop: int | None = None) -> int:
-        """The number of a label."""
-        try:
-            return self._place[label]
-        except (KeyError, TypeError):
-            raise bad("label", f"{label!r} is not known", cure=f"use one of {self!r}") from None
-
-    def decode(self, codes: ArrayLike) -> NDArray[Any]:
-        """The labels of numbers, as an array of objects."""
-        names = np.empty(len(self), dtype=object)
-        names[:] = self._values
-        numbers = whole_numbers("codes", codes).reshape(np.shape(codes))
-        if ((numbers < 0) | (numbers >= len(self))).any():
-            raise bad("codes", "out of range", cure=f"labels are numbered 0..{len(self) - 1}")
-        return np.asarray(names[numbers])
-
-    def array(self) -> NDArray[Any]:
-        """All labels, as numbers or truth values where all of them are; as objects otherwise.
-
-        >>> Labels([2, 1]).array(), Labels(["b", "a"]).array()
-        (array([1, 2]), array(['a', 'b'], dtype=object))
-        """
-        kinds = {type(label) for label in self._values}
-        if len(kinds) == 1 and kinds <= {bool, int, float}:
-            with contextlib.suppress(OverflowError):  # an integer beyond 64 bits
-                return np.array(self._values, dtype=kinds.pop())
-        return self.decode(np.arange(len(self)))
-
-    def encode(self, values: Any, argument: str = "labels", cure: str | None = None) -> IntArray:
-        """The numbers of labels, refused where one is not known."""
-        codes, found = factorise(values, argument)
-        places = np.array([self._place.get(label, -1) for label in found], dtype=np.int64)
-        numbers = places[codes]
-        unknown = np.flatnonzero(numbers < 0)
-        if len(unknown):
-            label = found[codes[unknown[0]]]
-            problem = f"{len(unknown)} rows have a label that is not known, such as {label!r}"
-            raise bad(argument, problem, index=int(unknown[0]), count=len(unknown), cure=cure)
-        return numbers
-
-
-def factorise(values: Any, argument: str) -> tuple[IntArray, list[Any]]:
-    """Codes and the different values in order of appearance; missing values are refused."""
-    try:
-        if not isinstance(values, pd.Series | np.ndarray):
-            kept = np.empty(len(values), dtype=object)
-            kept[:] = list(values)  # tuples stay tuples
-            values = kept
-        codes, found = pd.factorize(values)
-    except TypeError as error:
-        raise bad(
-            argument, f"has values that cannot be labels ({error})", cure="use text, numbers or tuples"
-        ) from error
-    _refuse(argument, "missing values", codes < 0, "drop those rows, or give the value a name of its own")
-    return codes.astype(np.int64), list(found.tolist())
-
-
-def _refuse(argument: str, problem: str, wrong: BoolArray, cure: str) -> None:
-    if wrong.any():
-        raise bad(argument, problem, index=int(wrong.argmax()), count=int(wrong.sum()), cure=cure)
 
 
 def named(column: str) -> str:
@@ -177,7 +72,7 @@ class Table:
         values = np.asarray(column)
         if values.dtype == object:
             lost = np.asarray(pd.isna(column), dtype=bool)
-            _refuse(named(name), "missing values", lost, "drop those rows or fill them in")
+            refuse(named(name), "missing values", lost, "drop those rows or fill them in")
         if values.dtype.kind not in "fiub":
             cure = f"convert it, or write C({name}) for one column per category"
             raise bad(named(name), f"must hold numbers, has {values.dtype}", cure=cure)
@@ -185,8 +80,8 @@ class Table:
         with np.errstate(all="ignore"):
             suspect = numbers.dtype.kind == "f" and not np.isfinite(numbers.sum())  # a sum needs no memory
         if suspect:
-            _refuse(named(name), "missing values", np.isnan(numbers), "drop those rows or fill them in")
-            _refuse(named(name), "infinite values", np.isinf(numbers), "drop those rows or cap the value")
+            refuse(named(name), "missing values", np.isnan(numbers), "drop those rows or fill them in")
+            refuse(named(name), "infinite values", np.isinf(numbers), "drop those rows or cap the value")
         return numbers
 
     def labels(self, name: str, argument: str = "column") -> tuple[IntArray, list[Any]]:
@@ -199,7 +94,7 @@ class Table:
         if values.dtype.kind == "b":
             return values
         wrong = (values != 0) & (values != 1)
-        _refuse(named(name), "must be 0 or 1", wrong, "mark the chosen row with 1 and the others with 0")
+        refuse(named(name), "must be 0 or 1", wrong, "mark the chosen row with 1 and the others with 0")
         return np.asarray(values != 0)
 
 

@@ -18,8 +18,9 @@ from livarot.data.fitting.features import Factor, check_features, encode, stack
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns, constant_within, counts_of
 from livarot.data.reading.sets import ReachableSets, reachable_sets
-from livarot.data.reading.table import Labels, Table, named, read_table, warn
+from livarot.data.reading.table import Table, named, read_table, warn
 from livarot.errors import bad
+from livarot.model.labels import Labels
 
 
 class _SetScope:

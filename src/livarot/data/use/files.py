@@ -22,8 +22,7 @@ from livarot.core.arrays import FloatArray
 from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.features import Computed
 from livarot.data.fitting.newton import Maximum
-from livarot.data.reading.choices import Choices, ModelLabels
-from livarot.data.reading.table import Labels
+from livarot.data.reading.choices import Choices
 from livarot.errors import bad
 from livarot.layout import (
     LARGEST,
@@ -38,6 +37,7 @@ from livarot.layout import (
     read_labels,
     to_numbers,
 )
+from livarot.model.labels import Labels, ModelLabels
 from livarot.storage import load_tensors, reading, save_tensors
 
 KIND = "mnl-transition"

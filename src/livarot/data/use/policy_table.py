@@ -36,15 +36,14 @@ def policy_table(
     """Columns stage, state, action, and probability (of policies that draw), value, count where they are known.
 
     Only states that the start can reach at that stage are listed.  ``policy`` is (H, S) or (H, S, A), ``value``
-    (H + 1, S) or (H, S); with ``fit``, ``count`` says how often the (state, action) was observed.  Stages have the
-    labels of the data, or count from 0.
+    (H + 1, S) or (H, S); with ``fit``, ``count`` says how often the (state, action) was observed.  What has
+    no names is shown by its number, from 0.
     """
     problem, labels = mdp.problem, labels_of(mdp)
     table = as_probabilities(problem, policy)
     stage, state, action = np.nonzero((table > 0.0) & problem.reachable[:-1, :, None])
-    named = labels.stages is not None and len(labels.stages) == problem.horizon
     found: dict[str, Any] = {
-        "stage": labels.stages.decode(stage) if named and labels.stages is not None else stage,
+        "stage": stage if labels.stages is None else labels.stages.decode(stage),
         "state": labels.states.decode(state),
         "action": labels.actions.decode(action),
     }

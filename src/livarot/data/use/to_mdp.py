@@ -12,28 +12,18 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.data.reading.alternatives import merge_equal
-from livarot.data.reading.choices import Choices, ModelLabels
-from livarot.data.reading.table import Labels
+from livarot.data.reading.choices import Choices
 from livarot.errors import bad, require_finite
-from livarot.model.problem import LABELS, MNLMDP, Problem
+from livarot.model.labels import Labels, ModelLabels, model_labels
+from livarot.model.problem import MNLMDP, Problem
 
 SINK = "(unseen)"  # label of the extra state of unseen="sink"
 
 
 @checked
 def labels_of(model: MNLMDP | Problem) -> ModelLabels:
-    """The names of states, actions and stages of a model made by :meth:`livarot.data.MNLTransition.to_mdp`.
-
-    They are saved with the model: one that was loaded has them too.
-    """
-    problem = model.problem if isinstance(model, MNLMDP) else model
-    found = problem.cache.get(LABELS)
-    if found is None:
-        raise bad("model", "has no labels", cure="only models made by MNLTransition.to_mdp do")
-    if not isinstance(found, ModelLabels):  # as they came from a file
-        named = [None if part is None else Labels(part, ordered=True) for part in found]
-        found = problem.cache[LABELS] = ModelLabels(*named)  # type: ignore[arg-type]
-    return found
+    """The names of states, actions and stages of a model: those of the data, of a fitted one; numbers without names."""
+    return model_labels(model.problem if isinstance(model, MNLMDP) else model)
 
 
 def build_mdp(
@@ -75,8 +65,8 @@ def build_mdp(
         param_bound=param_bound,
         normalise=True,
     )
-    mdp.problem.cache[LABELS] = ModelLabels(states, labels.actions, labels.stages)
-    return mdp
+    own = labels.stages if labels.stages is not None and len(labels.stages) == steps else None
+    return replace(mdp, problem=replace(mdp.problem, states=states, actions=labels.actions, stages=own))
 
 
 def _horizon(horizon: int | None, choices: Choices, labels: ModelLabels) -> int:

@@ -164,10 +164,11 @@ class MNLEnv(gymnasium.Env[int, int]):
         """Text or an array (height, width, 3), as ``render_mode`` says."""
         if self.render_mode is None or not self._trail:
             return None
-        size = (self.mdp.problem.n_states, self.mdp.problem.horizon)
+        problem = self.mdp.problem
+        size = (problem.n_states, problem.horizon)
         if self.render_mode == "ansi":
-            return render.text(*size, self._trail, self._actions, self._return)
-        return render.pixels(*size, self._trail, self.stage)
+            return render.text(*size, self._trail, self._actions, self._return, (problem.states, problem.actions))
+        return render.pixels(*size, self._trail, self.stage, problem.states)
 
     def _own_seed(self) -> int:
         """The seed of ``np_random``; a generator put there by hand has none and is asked for one."""
@@ -275,9 +276,10 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         problem, lanes = self.mdp.problem, self._lanes
         size = (problem.n_states, problem.horizon)
         if self.render_mode == "ansi":
-            kept = zip(self._trails, self._taken, self._returns, strict=True)
-            return tuple(render.text(*size, trail, taken, float(earned)) for trail, taken, earned in kept)
-        return tuple(render.pixels(*size, trail, int(h)) for trail, h in zip(self._trails, lanes.stages, strict=True))
+            names, kept = (problem.states, problem.actions), zip(self._trails, self._taken, self._returns, strict=True)
+            return tuple(render.text(*size, trail, taken, float(earned), names) for trail, taken, earned in kept)
+        now = zip(self._trails, lanes.stages, strict=True)
+        return tuple(render.pixels(*size, trail, int(h), problem.states) for trail, h in now)
 
     def _begin(self, lane: int, seed: int | None, episode: int | None) -> None:
         self._lanes.begin(lane, seed, episode)

@@ -26,8 +26,10 @@ import scipy
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad, require_positive_int
+from livarot.model.labels import check_labels
 from livarot.model.validation import check_start
 
+ENDED = "(ended)"  # label of the additional state
 START = ("initial_state_distrib", "isd", "start")  # where environments keep the distribution of the first state
 
 
@@ -45,7 +47,7 @@ def from_gymnasium(
 
     ``horizon`` None is the environment's time limit.  ``start`` (a state or a distribution) None is what the
     environment says, and the state of ``reset()`` if it says nothing.  ``features``, ``shared_parameter``, ``rescale``
-    and further options are those of :func:`livarot.envs.from_tabular`.
+    and further options are those of :func:`livarot.envs.from_tabular`; an additional state is called "(ended)".
 
     >>> import livarot
     >>> mdp = from_gymnasium("FrozenLake-v1")
@@ -74,6 +76,9 @@ def from_gymnasium(
         return from_tabular(table, rewards, horizon, first, **keywords)
     listed, n_states, n_actions = _listed(table)
     probability, reward, extended = _absorb(listed, n_states, n_actions, check_start(first, n_states))
+    names = check_labels("states", keywords.get("states"), n_states)
+    if names is not None and len(extended) > n_states:
+        keywords["states"] = [*names, ENDED]
     return from_tabular(probability, reward, horizon, extended, **keywords)
 
 

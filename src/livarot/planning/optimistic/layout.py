@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.lanes import W
 from livarot.core.views import Bundle
+from livarot.model.derived import derived
 from livarot.model.problem import Problem
 from livarot.model.ragged import NO_BLOCK, Graph
 
@@ -35,12 +36,10 @@ class Blocks(NamedTuple):
     feature: FloatArray  # (features, W): per block (outcomes, columns)
 
 
+@derived
 def pair_blocks(problem: Problem) -> Bundle:
-    """Made once and kept with the problem."""
-    found = problem.cache.get("pair blocks")
-    if not isinstance(found, Bundle):
-        found = problem.cache["pair blocks"] = Bundle(_pair_blocks(problem))
-    return found
+    """The :class:`Blocks` of a problem."""
+    return Bundle(_pair_blocks(problem))
 
 
 def _pair_blocks(problem: Problem) -> Blocks:

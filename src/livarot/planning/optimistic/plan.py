@@ -34,6 +34,7 @@ from livarot.core.lanes import W
 from livarot.core.views import Bundle
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import plan_model
+from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
 from livarot.planning.optimistic.layout import pair_blocks
@@ -87,12 +88,18 @@ class Prepared:
 def prepared(engine: str, problem: Problem, rule: LaneRule) -> Bundle:
     """What the loop of that name is handed; the functions that it calls are compiled, or loaded."""
     table = rule.table if problem.max_reachable > 2 else rule.table_for_two
-    last = problem.cache.get(engine)
+    last = _last(problem).get(engine)
     if last is None or last.table is not table:
         parts = (table.fields, plan_model(problem).fields)
         task = Task(*parts) if engine == "replicas" else PairTask(*parts, pair_blocks(problem).fields)
-        last = problem.cache[engine] = Prepared(table, Bundle(task))
+        last = _last(problem)[engine] = Prepared(table, Bundle(task))
     return last.task
+
+
+@derived
+def _last(problem: Problem) -> dict[str, Prepared]:
+    """What the loop of each name was handed last."""
+    return {}
 
 
 def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple[Any, ...]) -> None:
@@ -117,15 +124,12 @@ def engine_for(problem: Problem, rule: LaneRule, replicas: int) -> str:
     return "replicas" if replicas >= W else "pairs"
 
 
+@derived
 def open_actions(problem: Problem) -> float:
     """How many actions of a reachable state have three or more outcomes of unknown law, on average."""
-    found = problem.cache.get("open actions")
-    if not isinstance(found, float):
-        rows = problem.rows
-        many = ((rows.outcomes > 2) & (rows.pair_block >= 0)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
-        reach = problem.reachable[: problem.horizon]
-        found = problem.cache["open actions"] = float(many[problem.stage_table][reach].mean())
-    return found
+    rows = problem.rows
+    many = ((rows.outcomes > 2) & (rows.pair_block >= 0)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
+    return float(many[problem.stage_table][problem.reachable[: problem.horizon]].mean())
 
 
 def _radii(radius: Any, replicas: int) -> FloatArray:
