@@ -15,7 +15,7 @@ import livarot
 from livarot import agents, data, envs, infinite, theory
 from livarot.agents.tabular.ucbvi import Bernstein, Hoeffding, Simple
 from livarot.core import mnl
-from livarot.envs.kl_robust import mnl_embedding
+from livarot.envs.robust_embedding import mnl_embedding
 from livarot.estimation import omd
 from livarot.lanes import expectation
 from livarot.model.episodes import Estimate
