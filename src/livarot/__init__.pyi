@@ -1,6 +1,7 @@
 from . import agents as agents
 from . import data as data
 from . import envs as envs
+from . import experiments as experiments
 from . import infinite as infinite
 from . import lanes as lanes
 from . import theory as theory
@@ -10,6 +11,7 @@ from .core.ellipsoid import Ellipsoid as Ellipsoid
 from .data.estimator import MNLTransition as MNLTransition
 from .errors import LivarotError as LivarotError
 from .model.episodes import Episodes as Episodes
+from .model.episodes import Estimate as Estimate
 from .model.episodes import Plan as Plan
 from .model.problem import MNLMDP as MNLMDP
 from .model.problem import Problem as Problem
@@ -32,6 +34,7 @@ from .planning.robust.nominal import nominal_model as nominal_model
 from .planning.robust.plan import RobustSolution as RobustSolution
 from .planning.robust.plan import evaluate_robust as evaluate_robust
 from .planning.robust.plan import solve_robust as solve_robust
+from .running.check_agent import agent_checks as agent_checks
 from .running.check_agent import check_agent as check_agent
 from .running.learn import LearnResult as LearnResult
 from .running.learn import LearnState as LearnState
@@ -42,3 +45,5 @@ from .running.run import run as run
 from .running.tune import TuneResult as TuneResult
 from .running.tune import tune as tune
 from .simulation.rollout import simulate as simulate
+
+__version__: str

@@ -1,3 +1,9 @@
+from livarot.core.arguments import checked as checked
+from livarot.estimation.omd import ball as ball
+from livarot.estimation.omd import initial_estimate as initial_estimate
+from livarot.estimation.omd import omd_update as omd_update
+from livarot.simulation.streams import AgentRandom as AgentRandom
+
 from .bandit.ofu_mnl_pp import OFUMNLPP as OFUMNLPP
 from .bandit.oful_mlogb import OFULMLogB as OFULMLogB
 from .base import Agent as Agent
@@ -24,5 +30,8 @@ from .registered import registry as registry
 from .tabular.psrl import PSRL as PSRL
 from .tabular.rlsvi import RLSVI as RLSVI
 from .tabular.ucbvi import UCBVI as UCBVI
+from .tabular.ucbvi import Bernstein as Bernstein
+from .tabular.ucbvi import Hoeffding as Hoeffding
+from .tabular.ucbvi import Simple as Simple
 from .tabular.ucrl2 import UCRL2 as UCRL2
 from .thompson_livarot import ThompsonLivarot as ThompsonLivarot

@@ -287,7 +287,7 @@ class Pace:
 def progress_text(now: Snapshot, speed: float | None = None) -> str:
     """Runs, failures, speed and, until the end, what is left.
 
-    >>> from livarot.sweeps.driver import Snapshot
+    >>> from livarot.experiments import Snapshot
     >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0), 2500.0)
     '50 of 100 runs, 1 failed, 2500 episodes/s, 0:00:02 left'
     """

@@ -1,3 +1,4 @@
+from livarot.report.page import report as report
 from livarot.report.statistics import Band as Band
 from livarot.report.statistics import Interval as Interval
 from livarot.report.statistics import Paired as Paired
@@ -11,9 +12,14 @@ from livarot.report.statistics import paired_difference as paired_difference
 from livarot.report.statistics import probability_of_improvement as probability_of_improvement
 from livarot.report.statistics import proportion_interval as proportion_interval
 from livarot.running.result import RunResult as RunResult
+from livarot.studies.paper.experiment import Reproduction as Reproduction
+from livarot.studies.paper.experiment import reproduce as reproduce
 from livarot.sweeps.driver import sweep as sweep
 from livarot.sweeps.keys import Cell as Cell
 from livarot.sweeps.keys import Run as Run
+from livarot.sweeps.keys import components as components
+from livarot.sweeps.progress import Report as Report
+from livarot.sweeps.progress import Snapshot as Snapshot
 from livarot.sweeps.spec import AgentSpec as AgentSpec
 from livarot.sweeps.spec import EnvironmentSpec as EnvironmentSpec
 from livarot.sweeps.spec import Experiment as Experiment

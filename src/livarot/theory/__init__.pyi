@@ -15,6 +15,7 @@ from .constants import kappa_star as kappa_star
 from .constants import max_reachable as max_reachable
 from .constants import nu_max as nu_max
 from .constants import rho as rho
+from .facts import sigma_bar_worst as sigma_bar_worst
 from .lower import LowerBound as LowerBound
 from .lower import chain_lower_bound as chain_lower_bound
 from .lower import lower_bound as lower_bound
