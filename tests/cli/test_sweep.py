@@ -138,7 +138,8 @@ def test_doctor(tmp_path):
         assert name in result.output
     checks = {check["name"]: check for check in json.loads(call("doctor", "--store", tmp_path, "--json").output)}
     assert checks["store"]["good"] is True
-    assert "pip install ray" in checks["ray"]["cure"] or checks["ray"]["found"][0].isdigit()
+    lacking = checks["distributed"]
+    assert "pip install 'livarot[cluster]'" in lacking["cure"] or lacking["found"][0].isdigit()
 
 
 @pytest.mark.parametrize("name", ["file", "file/inside"])
@@ -435,11 +436,18 @@ def test_every_command_that_knows_names_can_import():
         assert ("--import" in options) != (command.name in without), command.name
 
 
-@pytest.mark.parametrize(("backend", "module"), [("dask", "distributed"), ("ray", "ray")])
-def test_a_backend_that_is_not_installed_leaves_no_store(spec, tmp_path, monkeypatch, backend, module):
-    monkeypatch.setitem(sys.modules, module, None)
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("dask", "Dask is not installed"),
+        ("ray", "no 'ray'; choose one of loky, dask, sequential; a cluster is used through dask"),
+        ("threads", "no 'threads'; choose one of loky, dask, sequential"),
+    ],
+)
+def test_a_backend_that_is_not_there_leaves_no_store(spec, tmp_path, monkeypatch, backend, says):
+    monkeypatch.setitem(sys.modules, "distributed", None)
     store = tmp_path / "results" / "store"
-    refused(call("run", spec, "--store", store, "--backend", backend), "is not installed")
+    refused(call("run", spec, "--store", store, "--backend", backend), says)
     assert not store.parent.exists()
 
 

@@ -39,15 +39,6 @@ class Stale(StrEnum):
     recompute = "recompute"
 
 
-class Backend(StrEnum):
-    """Where runs are computed."""
-
-    loky = "loky"
-    dask = "dask"
-    ray = "ray"
-    sequential = "sequential"
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("run")(run)
@@ -62,7 +53,7 @@ def run(
     spec: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.")],
     store: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of results (results/NAME-OF-FILE).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (as many as processors).")] = None,
-    backend: Annotated[Backend, typer.Option(help="Where to compute.")] = Backend.loky,
+    backend: Annotated[str, typer.Option(help="Where to compute.", metavar="[loky|dask|sequential]")] = "loky",
     address: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, tcp://host:port.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N parts, for Slurm arrays.")] = "1/1",
     group: Annotated[int, typer.Option(help="Runs of a task, at most.")] = 128,
@@ -86,7 +77,7 @@ def run(
         workers = require_positive_int("workers", _processors() if workers is None else workers)
         require_positive_int("group", group)
         require_non_negative("checkpoint", checkpoint)
-        check_backend(backend.value, address)
+        check_backend(backend, address)
         part = parse_shard(shard)
         folder = usable_folder(RESULTS / spec.stem if store is None else store)
         import_modules(imports)
@@ -102,7 +93,7 @@ def run(
                 experiment,
                 folder,
                 workers=workers,
-                backend=backend.value,
+                backend=backend,
                 address=address,
                 shard=part,
                 group=group,
