@@ -355,7 +355,6 @@ def _planning(mdp, bandit):
         "Ellipsoid.project": (ball.project, {"x": [1.0, 0.0], "metric": np.eye(2)}),
         "Ellipsoid.projection": (ball.projection, {"x": [1.0, 0.0], "metric": np.eye(2)}),
         "softmax": (mnl.softmax, {"logits": [0.0, 1.0]}),
-        "log_softmax": (mnl.log_softmax, {"logits": [0.0, 1.0]}),
     }
 
 

@@ -86,9 +86,9 @@ def kept_episodes(n_episodes: int, points: int = POINTS) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n_episodes - 1, min(points, n_episodes)).round().astype(np.int64))
 
 
-def reduce_columns(columns: Mapping[str, FloatArray], points: int = POINTS) -> tuple[FloatArray, dict[str, Any]]:
+def reduce_columns(columns: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str, Any]]:
     """Curves and totals of one run's columns (T,)."""
-    kept = kept_episodes(len(columns["regret"]), points)
+    kept = kept_episodes(len(columns["regret"]))
     curves = np.stack(
         [
             np.cumsum(columns["regret"])[kept],
