@@ -176,7 +176,7 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -
         done -= {run.key for run in others} if stale == "recompute" else set()
     rows = [(share.cell, len(share.seeds), sum(run.key in done for run in share.runs)) for share in planned]
     check_cells(cell for cell, count, stored in rows if stored < count)
-    names = cell_names([experiment])
+    names = cell_names({cell.key: cell for cell, _, _ in rows}, [experiment])
     for cell, count, stored in rows:
         typer.echo(f"{names[cell.key]}: {counted(count, 'seed')}, {count - stored} to run")
     total = sum(count for _, count, _ in rows)
@@ -306,7 +306,7 @@ def status(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import cell_name, counted, escaped
+        from livarot.sweeps.names import counted, escaped
         from livarot.sweeps.stale import status_lines
         from livarot.sweeps.store import maintenance as housekeeping
         from livarot.sweeps.store.store import Store
@@ -318,8 +318,7 @@ def status(
         for line in found.cells:
             counts = ((line.failed, "failed"), (line.stale, "by other sources"))
             more = "".join(f", {count} {what}" for count, what in counts if count)
-            name = found.names.get(line.cell.key) or cell_name(line.cell)
-            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
+            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {found.names[line.cell.key]}")
         runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
         typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
         for text in status_lines(found.stale, found.unknown_sources):

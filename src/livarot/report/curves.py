@@ -23,9 +23,8 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
 from livarot.report.drawing import STYLE
-from livarot.report.read_runs import Name, distinct, shortened
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
-from livarot.sweeps.names import counted
+from livarot.sweeps.names import Name, counted, distinct, shortened
 
 MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences
