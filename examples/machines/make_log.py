@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import livarot
-from livarot.envs.maintenance import machine_maintenance
+from livarot.envs import machine_maintenance
 
 STATES = ("new", "light", "medium", "heavy", "worn out", "broken")
 ACTIONS = ("gently", "hard", "service")

@@ -14,23 +14,6 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-# What livarot.envs registers, listed here since importing livarot.envs takes half a second.  A test compares the two.
-NAMES = (
-    "deep-sea",
-    "hard-chain",
-    "hard-chain-fixed",
-    "icu-sepsis",
-    "kl-robust",
-    "machine-maintenance",
-    "mnl-bandit",
-    "park-two-state",
-    "random",
-    "river-swim",
-    "river-swim-park",
-    "river-swim-strehl",
-    "river-swim-vtr",
-    "six-arms",
-)
 OWN_MODEL = "livarot/MNL-v0"  # gymnasium.make(OWN_MODEL, mdp=...) for a model of the user's
 ENV, VECTOR_ENV = "livarot.envs.gymnasium.env:MNLEnv", "livarot.envs.gymnasium.env:MNLVectorEnv"
 
@@ -44,14 +27,16 @@ def env_id(name: str) -> str:
     return f"livarot/{''.join(word[:1].upper() + word[1:] for word in name.replace('_', '-').split('-'))}-v0"
 
 
-def register(names: Sequence[str] = NAMES) -> None:
+def register() -> None:
     """Register the ids that Gymnasium does not know yet (again for names added to ``livarot.envs.registry``)."""
     from gymnasium.envs.registration import register as add
     from gymnasium.envs.registration import registry as known
 
+    from livarot.envs import registry
+
     if OWN_MODEL not in known:
         add(OWN_MODEL, entry_point=ENV, vector_entry_point=VECTOR_ENV)
-    for name in names:
+    for name in registry:
         if env_id(name) not in known:
             add(env_id(name), entry_point=ENV, vector_entry_point=VECTOR_ENV, kwargs={"mdp": name})
 

@@ -39,9 +39,13 @@ _KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEY
 
 @dataclass(frozen=True, eq=False)
 class _Entry(Generic[T]):
-    factory: Callable[..., T]
+    load: Callable[[], Callable[..., T]]
     summary: str
     registered_by: str  # the module that called `register`
+
+    @cached_property
+    def factory(self) -> Callable[..., T]:
+        return self.load()
 
     @cached_property
     def parameters(self) -> tuple[inspect.Parameter, ...] | None:
@@ -61,6 +65,15 @@ class Registry(Generic[T]):
 
     def register(self, name: str, factory: Callable[..., T], summary: str) -> None:
         """Add `factory` under `name` (letters, digits, ``-`` and ``_``), with a summary of one line."""
+        if not callable(factory):
+            raise bad(self.noun, f"the factory of {reprlib.repr(name)} cannot be called")
+        self._add(name, lambda: factory, summary)
+
+    def register_later(self, name: str, load: Callable[[], Callable[..., T]], summary: str) -> None:
+        """The same for a factory that `load` gives, when it is first asked for: names cost no imports."""
+        self._add(name, load, summary)
+
+    def _add(self, name: str, load: Callable[[], Callable[..., T]], summary: str) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise bad(
                 self.noun,
@@ -69,10 +82,8 @@ class Registry(Generic[T]):
             )
         if name in self._entries:
             raise bad(self.noun, f"{name!r} is registered already", cure="choose another name")
-        if not callable(factory):
-            raise bad(self.noun, f"the factory of {name!r} cannot be called")
-        caller = sys._getframe(1).f_globals.get("__name__", "")
-        self._entries[name] = _Entry(factory, " ".join(summary.split()), caller)
+        caller = sys._getframe(2).f_globals.get("__name__", "")
+        self._entries[name] = _Entry(load, " ".join(summary.split()), caller)
 
     def make(self, name: str, /, **kwargs: Any) -> T:
         """Call the factory of `name` with `kwargs`, after checking that it takes them."""

@@ -119,7 +119,7 @@ def test_failed_runs_are_shown_with_their_reason(tmp_path):
         "reason": "ValueError: no luck",
         "seed": 1,
         "attempts": 1,
-        "run": "hard-chain(horizon=3, gap=0.1) chance T=5",
+        "run": "hard-chain (horizon=3) chance T=5",
     }
     assert len(app.info) == 1
 

@@ -54,7 +54,7 @@ def test_from_nothing_to_a_table(spec, tmp_path):
     store = tmp_path / "store"
     dry = run(spec, store, "--dry-run")
     assert dry.exit_code == 0
-    assert "livarot(beta_scale=0.1) T=20: 3 seeds, 3 to run" in dry.output
+    assert "livarot (beta_scale=0.1) T=20: 3 seeds, 3 to run" in dry.output
     assert "9 runs, 0 stored, 9 to run" in dry.output
     assert not store.exists()
     first = run(spec, store)
@@ -65,7 +65,7 @@ def test_from_nothing_to_a_table(spec, tmp_path):
     assert "9 runs, 9 stored, 0 to run" in run(spec, store, "--dry-run").output
     status = call("status", store, "--verify")
     assert "9 of 9 runs stored, 0 failed, 0 damaged files" in status.output
-    assert "3 of      3  hard-chain(horizon=3, gap=0.1) uniform T=20" in status.output
+    assert "3 of      3  hard-chain uniform T=20" in status.output
     assert "180 rows" in call("export", store, tmp_path / "all.csv").output
     assert "9 runs copied" in call("merge", tmp_path / "other", store).output
     assert "0 files, 0 bytes removed" in call("gc", store).output
@@ -138,7 +138,8 @@ def test_doctor(tmp_path):
         assert name in result.output
     checks = {check["name"]: check for check in json.loads(call("doctor", "--store", tmp_path, "--json").output)}
     assert checks["store"]["good"] is True
-    assert "pip install ray" in checks["ray"]["cure"] or checks["ray"]["found"][0].isdigit()
+    lacking = checks["distributed"]
+    assert "pip install 'livarot[cluster]'" in lacking["cure"] or lacking["found"][0].isdigit()
 
 
 @pytest.mark.parametrize("name", ["file", "file/inside"])
@@ -263,7 +264,7 @@ def test_a_problem_made_for_other_episodes_is_noted(spec, tmp_path):
 
 # -------------------------------------------------------------------- how cells are told
 def test_the_same_lines_in_the_same_order(spec, tmp_path):
-    """Labels, presets, what was written and what varies, also where it is the default; one order everywhere."""
+    """Labels, presets and what varies, also where it is the default; one order everywhere."""
     default = agents.Livarot().beta_scale
     spec.write_text(
         f"""
@@ -287,9 +288,15 @@ label = "bonus"
 """
     )
     told = [
-        f"the chain(horizon={horizon}) {agent} T=5"
+        f"the chain (horizon={horizon}) {agent} T=5"
         for horizon in (4, 3)
-        for agent in ("uniform", "livarot(beta_scale=0.1)", f"livarot(beta_scale={default})", "livarot:paper", "bonus")
+        for agent in (
+            "uniform",
+            "livarot (beta_scale=0.1)",
+            f"livarot (beta_scale={default})",
+            "livarot (paper)",
+            "bonus",
+        )
     ]
     store = tmp_path / "store"
     dry = run(spec, store, "--dry-run").output.splitlines()
@@ -435,11 +442,18 @@ def test_every_command_that_knows_names_can_import():
         assert ("--import" in options) != (command.name in without), command.name
 
 
-@pytest.mark.parametrize(("backend", "module"), [("dask", "distributed"), ("ray", "ray")])
-def test_a_backend_that_is_not_installed_leaves_no_store(spec, tmp_path, monkeypatch, backend, module):
-    monkeypatch.setitem(sys.modules, module, None)
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("dask", "Dask is not installed"),
+        ("ray", "no 'ray'; choose one of loky, dask, sequential; a cluster is used through dask"),
+        ("threads", "no 'threads'; choose one of loky, dask, sequential"),
+    ],
+)
+def test_a_backend_that_is_not_there_leaves_no_store(spec, tmp_path, monkeypatch, backend, says):
+    monkeypatch.setitem(sys.modules, "distributed", None)
     store = tmp_path / "results" / "store"
-    refused(call("run", spec, "--store", store, "--backend", backend), "is not installed")
+    refused(call("run", spec, "--store", store, "--backend", backend), says)
     assert not store.parent.exists()
 
 

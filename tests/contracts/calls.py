@@ -13,24 +13,19 @@ import numpy as np
 
 import livarot
 from livarot import agents, data, envs, infinite, theory
-from livarot.agents.tabular.ucbvi import Bernstein, Hoeffding, Simple
 from livarot.core import mnl
-from livarot.envs.kl_robust import mnl_embedding
-from livarot.estimation import omd
 from livarot.lanes import expectation
-from livarot.model.episodes import Estimate
-from livarot.model.problem import Problem
 from livarot.planning.sampling import OutcomeSampling
 from tests.support import machine_logs
 
-# what holds results and does no work of its own, protocols, and what needs data that are not installed
+# what holds results and does no work of its own, protocols, decorators, and what needs data that are not installed
 CONTAINERS = {
-    "Agent", "AverageSolution", "BanditConstants", "Bootstrap", "Bound", "Bracket", "Calibration", "DataWarning",
-    "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain", "Gaps", "HeldOut", "InfiniteAgent",
-    "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError",
-    "LowerBound", "ModelLabels", "NotIdentified", "Plan", "Problem", "Rate", "RewardScale", "RobustSolution",
-    "RunResult", "Settings", "Solution", "Steps", "Summary", "TheoryWarning", "Transitions", "TuneResult",
-    "ValueInterval", "WarmStarted", "Constants", "icu_sepsis",
+    "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "Bootstrap", "Bound", "Bracket", "Calibration",
+    "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain", "Gaps",
+    "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
+    "LikelihoodRatio", "LivarotError", "LowerBound", "ModelLabels", "NotIdentified", "Plan", "Problem", "Rate",
+    "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps", "Summary", "TheoryWarning",
+    "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
@@ -113,8 +108,8 @@ def _models(mdp, bandit):
             model_arguments() | {"features": features, "offset": None},
         ),
         "MNLMDP.from_arrays": (solved(livarot.MNLMDP.from_arrays), array_arguments()),
-        "Problem.from_function": (Problem.from_function, known | {"features": features, "offset": None}),
-        "Problem.from_arrays": (Problem.from_arrays, arrays),
+        "Problem.from_function": (livarot.Problem.from_function, known | {"features": features, "offset": None}),
+        "Problem.from_arrays": (livarot.Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
         "MNLMDP.with_labels": (mdp.with_labels, NAMES),
         "Problem.with_labels": (mdp.problem.with_labels, NAMES),
@@ -153,6 +148,7 @@ def _environments(mdp, bandit):
     )
     calls["hard_chain with gap"] = (solved(envs.hard_chain), everything(envs.hard_chain, gap=0.1, param_bound=30.0))
     calls["kl_robust with radius"] = (solved(envs.kl_robust), everything(envs.kl_robust, radius=0.01, n_states=8))
+    calls["paper_gap"] = (envs.paper_gap, {"horizon": 3, "n_episodes": 100})
     calls["envs.make"] = (lambda name, **k: envs.make(name, **k), {"name": "hard-chain", "horizon": 3})
     P = np.full((3, 2, 3), 1 / 3)
     line = np.array([[[0.5, 0.5, 0.0]] * 2, [[0.25, 0.5, 0.25]] * 2, [[0.0, 0.5, 0.5]] * 2])
@@ -169,7 +165,7 @@ def _environments(mdp, bandit):
             {"env": lake, "horizon": 5, "features": "one-hot", "shared_parameter": True, "rescale": False, "start": 0},
         ),
         "mnl_embedding": (
-            solved(mnl_embedding),
+            solved(envs.mnl_embedding),
             {"nominal": mdp, "radius": 0.01, "penalty": None, "psi": None, "param_bound": None},
         ),
         "bandit_constants": (envs.bandit_constants, {"mdp": bandit}),
@@ -267,14 +263,21 @@ def _agents(mdp, bandit):
             lambda each=each: livarot.run(mdp, agents.Livarot(n_explore=2, exploration=each()), 3),
             {},
         )
-    for bonus in (Hoeffding, Bernstein, Simple):
+    for bonus in (agents.Hoeffding, agents.Bernstein, agents.Simple):
         factory = lambda bonus=bonus, **k: agents.UCBVI(bonus(**k))  # noqa: E731
         calls[bonus.__name__] = (played(factory, mdp), everything(bonus))
     path = Path("state.livarot")
     agent = agents.Livarot()
     state = agent.init(mdp.problem)
     agents.save_state(path, agent, state)
+    estimate, within = agents.initial_estimate(mdp.problem, 1, 1.0), agents.ball(mdp.problem, 1.0, 1)
+    episodes = livarot.simulate(mdp, np.zeros((HORIZON, STATES), dtype=np.int64), 1, seed=0)
+    step = {"problem": mdp.problem, "estimate": estimate, "episodes": episodes, "step_size": 1.0, "within": within}
+    agents.omd_update(**step | {"step_size": 1e6})  # compiles the projection, which takes longer than a call may
     calls |= {
+        "initial_estimate": (agents.initial_estimate, {"problem": mdp.problem, "n_replicas": 1, "reg": 1.0}),
+        "ball": (agents.ball, {"problem": mdp.problem, "bound": 1.0, "n_replicas": 1}),
+        "omd_update": (agents.omd_update, step),
         "agents.make": (lambda name, **k: agents.make(name, **k), {"name": "livarot", "reg": 1.0}),
         "save_state": (agents.save_state, {"path": path, "agent": agent, "state": state}),
         "load_state": (agents.load_state, {"path": path, "agent": agent, "problem": mdp.problem}),
@@ -283,7 +286,7 @@ def _agents(mdp, bandit):
 
 
 def _estimate(mdp):
-    return omd.initial_estimate(mdp.problem, 1, 1.0)
+    return agents.initial_estimate(mdp.problem, 1, 1.0)
 
 
 def _rules(mdp, bandit):
@@ -355,7 +358,6 @@ def _planning(mdp, bandit):
         "Ellipsoid.project": (ball.project, {"x": [1.0, 0.0], "metric": np.eye(2)}),
         "Ellipsoid.projection": (ball.projection, {"x": [1.0, 0.0], "metric": np.eye(2)}),
         "softmax": (mnl.softmax, {"logits": [0.0, 1.0]}),
-        "log_softmax": (mnl.log_softmax, {"logits": [0.0, 1.0]}),
     }
 
 
@@ -491,6 +493,7 @@ def _running(mdp, bandit):
 
     calls = {
         "run": (livarot.run, {"mdp": mdp, "agent": agent, "n_episodes": 2, "seed": 0, "workers": 1, "progress": None}),
+        "agent_checks": (lambda **k: dict(livarot.agent_checks(**k)), {"agent": agents.Uniform(), "env": mdp}),
         "check_agent": (livarot.check_agent, {"agent": agents.Uniform(), "env": mdp}),
         "tune": (
             livarot.tune,
@@ -557,7 +560,7 @@ def _other(mdp, bandit):
         "RunResult.load": (livarot.RunResult.load, {"path": path}),
         "RunResult.stage_covered": (livarot.run(mdp, agents.Livarot(), 3).stage_covered, {"parameter": 0}),
         "Estimate": (
-            lambda **k: livarot.optimistic_plan(mdp.problem, Estimate(**k), 0.5),
+            lambda **k: livarot.optimistic_plan(mdp.problem, livarot.Estimate(**k), 0.5),
             _estimate(mdp)._asdict(),
         ),
     }

@@ -32,7 +32,7 @@ def module(tmp_path_factory):
 
 def test_the_page_runs_and_its_line_registers(module):
     registry = Registry("agent")
-    exec(LINE, {"registry": registry, "EpsilonGreedy": module.EpsilonGreedy})  # noqa: S102
+    exec(LINE, {"add": registry.register_later, "agents": module})  # noqa: S102
     assert registry.names() == ("epsilon-greedy",)
     assert registry.make("epsilon-greedy", epsilon=0.5).epsilon == 0.5
 

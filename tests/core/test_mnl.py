@@ -1,4 +1,4 @@
-"""One multinomial-logistic choice: against fifty digits, finite differences and the slow twins."""
+"""One multinomial-logistic choice: against sixty digits and the slow twins."""
 
 import math
 
@@ -9,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from livarot.core import lanes as lane
 from livarot.core import law, mnl
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes
 from livarot.core.views import part, view
-from tests.support.models import five_point
 from tests.twins import core as ref
 from tests.twins.agents import random_row
 
@@ -34,6 +34,11 @@ def exact_log_p(z):
 
 
 # ---------------------------------------------------------------- the exponential
+@jit
+def exp(x):
+    return lane.exp(x)
+
+
 def test_exp_kernel_is_within_a_few_units_in_the_last_place():
     rng = np.random.default_rng(1)
     points = np.concatenate(
@@ -50,21 +55,21 @@ def test_exp_kernel_is_within_a_few_units_in_the_last_place():
     with mpmath.workdps(40):
         for x in points:
             exact = mpmath.exp(mpmath.mpf(float(x)))
-            worst = max(worst, float(abs((mpmath.mpf(float(mnl.exp(float(x)))) - exact) / exact)))
+            worst = max(worst, float(abs((mpmath.mpf(float(exp(float(x)))) - exact) / exact)))
     assert worst <= 1e-15
-    assert mnl.exp(0.0) == 1.0
+    assert exp(0.0) == 1.0
 
 
 def test_exp_kernel_below_its_range_is_tiny_but_positive():
-    assert mnl.exp(-700.0) == mnl.exp(-1e4) == mnl.exp(-math.inf)
-    assert 0 < mnl.exp(-1e308) < 1e-303
+    assert exp(-700.0) == exp(-1e4) == exp(-math.inf)
+    assert 0 < exp(-1e308) < 1e-303
 
 
 # ---------------------------------------------------------------- probabilities
 @QUIET
 @given(LOGITS)
-def test_log_probabilities_against_sixty_digits(z):
-    np.testing.assert_allclose(mnl.log_softmax(z), exact_log_p(z), rtol=1e-12, atol=1e-300)
+def test_probabilities_against_sixty_digits(z):
+    np.testing.assert_allclose(mnl.softmax(z), np.exp(exact_log_p(z)), rtol=1e-11, atol=1e-300)
 
 
 @inner
@@ -93,18 +98,11 @@ def curvature_of_lanes(offset, phi, theta, vectors, away, mean, hessian):
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 30.0, 1e3, 1e4])
 @pytest.mark.parametrize("n", [2, 3, 7])
-def test_log_probabilities_of_random_logits(scale, n):
+def test_probabilities_of_random_logits(scale, n):
     rng = np.random.default_rng(3)
     for _ in range(20):
         z = scale * rng.normal(size=n)
-        np.testing.assert_allclose(mnl.log_softmax(z), exact_log_p(z), rtol=1e-12, atol=1e-300)
-
-
-@pytest.mark.parametrize("gap", [1.0, 10.0, 20.0, 36.0, 40.0, 700.0])
-def test_log_probability_of_the_almost_certain_outcome(gap):
-    """-log p = log(1 + e^-gap) = e^-gap (1 - ..): not lost in 1 + e^-gap."""
-    assert mnl.log_softmax([gap, 0.0])[0] == pytest.approx(-math.log1p(math.exp(-gap)), rel=1e-12, abs=0)
-    assert mnl.loss([gap], [[1.0], [0.0]], 0) == pytest.approx(math.log1p(math.exp(-gap)), rel=1e-12, abs=0)
+        np.testing.assert_allclose(mnl.softmax(z), np.exp(exact_log_p(z)), rtol=1e-11, atol=1e-300)
 
 
 @QUIET
@@ -136,59 +134,9 @@ def test_probabilities_against_the_twin_along_axes():
     for i, row in enumerate(rows):
         exact = ref.softmax(row, theta)
         np.testing.assert_allclose(mnl.softmax(z)[i], exact, rtol=1e-13)
-        np.testing.assert_allclose(mnl.log_softmax(z)[i], np.log(exact), rtol=1e-12)
 
 
 # ---------------------------------------------------------------- derivatives
-SIZES = [(1, 1), (1, 2), (2, 2), (3, 5), (6, 4), (8, 8)]
-
-
-@pytest.mark.parametrize(("d", "n"), SIZES)
-def test_against_the_twins(d, n):
-    rng = np.random.default_rng(10 * d + n)
-    for scale in (0.1, 1.0, 30.0, 1e4):
-        row, theta, values = random_row(rng, d, n), scale * rng.normal(size=d), rng.random(n)
-        phi, offset = row[1], row[2]
-        y = int(rng.integers(n))
-        p = mnl.softmax(offset + phi @ theta)
-        assert mnl.loss(theta, phi, y, offset) == pytest.approx(ref.loss(row, theta, y), rel=1e-12, abs=1e-13)
-        np.testing.assert_allclose(
-            mnl.gradient(theta, phi, y, offset), ref.gradient(row, theta, y), rtol=1e-11, atol=1e-13
-        )
-        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), ref.hessian(row, theta), rtol=1e-10, atol=1e-13)
-        assert mnl.expectation(p, values) == pytest.approx(ref.expected_value(row, theta, values), rel=1e-12)
-        assert mnl.variance(p, values) == pytest.approx(ref.variance(row, theta, values), rel=1e-10, abs=1e-15)
-        plain = (row[0], phi, np.zeros(n))
-        np.testing.assert_allclose(
-            mnl.expectation_gradient(theta, phi, values), ref.value_gradient(plain, theta, values), atol=1e-13
-        )
-
-
-@pytest.mark.parametrize(("d", "n"), SIZES)
-def test_derivatives_against_a_five_point_stencil(d, n):
-    rng = np.random.default_rng(20 * d + n)
-    for _ in range(10):
-        row, theta, values = random_row(rng, d, n), 2 * rng.normal(size=d), rng.random(n)
-        phi, offset, y = row[1], row[2], int(rng.integers(n))
-        slope = five_point(lambda x, y=y, f=phi, o=offset: mnl.loss(x, f, y, o), theta)
-        np.testing.assert_allclose(mnl.gradient(theta, phi, y, offset), slope, atol=1e-10)
-        curvature = five_point(lambda x, y=y, f=phi, o=offset: mnl.gradient(x, f, y, o), theta)
-        np.testing.assert_allclose(mnl.hessian(theta, phi, offset), curvature, atol=1e-10)
-        gain = five_point(lambda x, f=phi, v=values: mnl.expectation(mnl.softmax(f @ x), v), theta)
-        np.testing.assert_allclose(mnl.expectation_gradient(theta, phi, values), gain, atol=1e-10)
-
-
-@QUIET
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10**6), st.floats(0.0, 1e4))
-def test_hessian_is_symmetric_and_positive_semidefinite(d, n, seed, scale):
-    rng = np.random.default_rng(seed)
-    row, theta = random_row(rng, d, n), scale * rng.normal(size=d)
-    curvature = mnl.hessian(theta, row[1], row[2])
-    np.testing.assert_allclose(curvature, curvature.T, atol=1e-16)
-    assert np.linalg.eigvalsh((curvature + curvature.T) / 2)[0] >= -1e-15
-    assert np.linalg.matrix_rank(curvature, tol=1e-12) <= n - 1
-
-
 @QUIET
 @given(st.integers(1, 6), st.integers(2, 6), st.integers(0, 10**6), st.floats(0.0, 1e3))
 def test_second_derivative_of_the_expectation_is_bounded_by_the_variance_of_the_move(d, n, seed, scale):
@@ -205,7 +153,7 @@ def test_second_derivative_of_the_expectation_is_bounded_by_the_variance_of_the_
     p = mnl.softmax(phi @ theta)
     moved = phi @ x - p @ (phi @ x)
     second = p @ ((values - p @ values) * moved**2)
-    assert abs(second) <= np.ptp(values) * mnl.variance(p, phi @ x) + 1e-15
+    assert abs(second) <= np.ptp(values) * (p @ moved**2) + 1e-15
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -225,8 +173,5 @@ def test_mean_and_hessian_of_floats_and_of_lanes(n):
             np.testing.assert_array_equal(one, many[..., k])
 
 
-def test_single_outcome_carries_no_information():
+def test_a_single_outcome_is_certain():
     assert mnl.softmax([1e4]).tolist() == [1.0]
-    assert mnl.loss([2.0], [[0.7]], 0) == 0.0
-    assert mnl.gradient([2.0], [[0.7]], 0).tolist() == [0.0]
-    assert mnl.hessian([2.0], [[0.7]]).tolist() == [[0.0]]

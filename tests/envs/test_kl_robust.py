@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.envs.kl_robust import kl_robust, mnl_embedding, random_nominal
+from livarot.envs.robust_embedding import kl_robust, mnl_embedding, random_nominal
 from livarot.errors import LivarotError
 from livarot.model.probabilities import transition_kernel
 from livarot.planning.robust.nominal import nominal_model

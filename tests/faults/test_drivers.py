@@ -10,7 +10,7 @@ import pytest
 
 from livarot.sweeps.store import maintenance as housekeeping
 from livarot.sweeps.store.store import Store
-from tests.faults.tools import LEARNING, ROOT, SLOW, finish, hashes, poison, start, wait_for
+from tests.faults.tools import ROOT, SLOW, finish, hashes, poison, start, wait_for
 
 
 def share(tmp_path, drivers, text, runs):
@@ -89,20 +89,3 @@ def test_a_dask_cluster_that_loses_a_worker(tmp_path):
             one.wait()
     assert finish(start(spec, tmp_path / "calm", "--workers", "2"))[0] == 0
     assert hashes(store) == hashes(tmp_path / "calm")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_ray_and_a_run_that_kills_its_workers(tmp_path):
-    pytest.importorskip("ray")
-    spec = tmp_path / "experiment.toml"
-    spec.write_text(LEARNING)
-    code, out = finish(start(spec, tmp_path / "store", "--backend", "ray", "--workers", "2", "--group", "2"), 200)
-    assert code == 0, out
-    assert finish(start(spec, tmp_path / "calm", "--workers", "2"))[0] == 0
-    assert hashes(tmp_path / "store") == hashes(tmp_path / "calm")
-    spec.write_text(poison("kill"))
-    code, out = finish(start(spec, tmp_path / "poisoned", "--backend", "ray", "--workers", "2"), 200)
-    assert code == 1, out
-    assert "11 of 12 runs" in out
-    assert len(list((tmp_path / "poisoned" / "failed").glob("*.json"))) == 1

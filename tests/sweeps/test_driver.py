@@ -207,15 +207,6 @@ def test_a_dask_cluster_that_cannot_be_reached_is_said(tmp_path, address):
     assert not list(tmp_path.iterdir())
 
 
-def test_ray_that_is_not_there_is_said(tmp_path):
-    pytest.importorskip("joblib")
-    try:
-        import ray  # noqa: F401
-    except ImportError:
-        with pytest.raises(LivarotError, match="Ray is not installed"):
-            sweep(experiment(), tmp_path, backend="ray")
-
-
 def test_agents_that_call_exit_fail_and_nothing_else(tmp_path, monkeypatch):
     from livarot.agents import Uniform
 

@@ -59,7 +59,7 @@ def test_the_cell_is_named():
     with pytest.raises(LivarotError) as caught:
         check_cells([Cell.of("hard-chain", {"gap": 0.1}, "ofu-mnl-pp", {"reg": 3.0}, 10)])
     assert str(caught.value).startswith(
-        "agent 'ofu-mnl-pp' in environment 'hard-chain': with gap=0.1, reg=3.0: problem: "
+        "agent 'ofu-mnl-pp' in environment 'hard-chain': with gap=0.1, reg=3: problem: "
     )
     with pytest.raises(LivarotError, match="environment 'hard-chain': with horizon=-5: horizon: must be"):
         check_cells([Cell.of("hard-chain", {"horizon": -5}, "uniform", {}, 10)])

@@ -66,7 +66,9 @@ def test_the_printed_leading_term_is_below_what_is_proved():
     """E27: the 24 B sqrt(d) of the radius is lost; the print is right from about T = 1e10 on."""
     ratio = {}
     for T in (10**3, 10**8, 10**12):
-        terms = [bnd.regret_bound(constants(), T, sigma_bar=0.1, reading=r).terms["variance"] for r in bnd.READINGS]
+        terms = [
+            bnd.regret_bound(constants(), T, sigma_bar=0.1, reading=r).terms["variance"] for r in ("proof", "printed")
+        ]
         ratio[T] = terms[0] / terms[1]
     assert ratio[10**3] > 3 and ratio[10**8] > 1 > ratio[10**12]
 
@@ -103,7 +105,7 @@ def test_the_proof_s_exploration_gives_the_diameter_and_no_less_does(kappa):
 
 
 # ---------------------------------------------------------------- which term leads, and from when on
-@pytest.mark.parametrize("reading", bnd.READINGS)
+@pytest.mark.parametrize("reading", ["proof", "printed"])
 @pytest.mark.parametrize("n_explore", [0, 10**6])
 def test_leading_from(reading, n_explore):
     """From that T on the leading term is the largest, the episode before it is not."""

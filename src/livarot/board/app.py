@@ -16,10 +16,10 @@ from typing import Any
 from livarot.errors import LivarotError
 from livarot.report.curves import COLOURS
 from livarot.report.page import METRICS
-from livarot.report.read_runs import Runs, distinct, read_runs
+from livarot.report.read_runs import Runs, read_runs
 from livarot.report.summary import CellSummary, Summary, summarise
 from livarot.sweeps.keys import Cell
-from livarot.sweeps.names import cell_name, cell_names, counted, printable, reason
+from livarot.sweeps.names import cell_name, cell_names, counted, distinct, planned_cells, printable, reason
 
 REFRESH_SECONDS = 3.0
 AT_FIRST = 6  # agents shown before one chooses
@@ -56,7 +56,7 @@ def literal(text: str) -> str:
 
 def failed_runs(runs: Runs) -> list[dict[str, Any]]:
     """The table of failed runs, each with its reason."""
-    names = cell_names(runs.experiments)
+    names = cell_names(planned_cells(runs.experiments), runs.experiments)
     found = []
     for key, note in runs.failures.items():
         try:

@@ -39,15 +39,6 @@ class Stale(StrEnum):
     recompute = "recompute"
 
 
-class Backend(StrEnum):
-    """Where runs are computed."""
-
-    loky = "loky"
-    dask = "dask"
-    ray = "ray"
-    sequential = "sequential"
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("run")(run)
@@ -62,7 +53,7 @@ def run(
     spec: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.")],
     store: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of results (results/NAME-OF-FILE).")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes (as many as processors).")] = None,
-    backend: Annotated[Backend, typer.Option(help="Where to compute.")] = Backend.loky,
+    backend: Annotated[str, typer.Option(help="Where to compute.", metavar="[loky|dask|sequential]")] = "loky",
     address: Annotated[str | None, typer.Option(help="Scheduler of a Dask cluster, tcp://host:port.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N parts, for Slurm arrays.")] = "1/1",
     group: Annotated[int, typer.Option(help="Runs of a task, at most.")] = 128,
@@ -86,7 +77,7 @@ def run(
         workers = require_positive_int("workers", _processors() if workers is None else workers)
         require_positive_int("group", group)
         require_non_negative("checkpoint", checkpoint)
-        check_backend(backend.value, address)
+        check_backend(backend, address)
         part = parse_shard(shard)
         folder = usable_folder(RESULTS / spec.stem if store is None else store)
         import_modules(imports)
@@ -102,7 +93,7 @@ def run(
                 experiment,
                 folder,
                 workers=workers,
-                backend=backend.value,
+                backend=backend,
                 address=address,
                 shard=part,
                 group=group,
@@ -185,7 +176,7 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -
         done -= {run.key for run in others} if stale == "recompute" else set()
     rows = [(share.cell, len(share.seeds), sum(run.key in done for run in share.runs)) for share in planned]
     check_cells(cell for cell, count, stored in rows if stored < count)
-    names = cell_names([experiment])
+    names = cell_names({cell.key: cell for cell, _, _ in rows}, [experiment])
     for cell, count, stored in rows:
         typer.echo(f"{names[cell.key]}: {counted(count, 'seed')}, {count - stored} to run")
     total = sum(count for _, count, _ in rows)
@@ -287,7 +278,7 @@ class Pace:
 def progress_text(now: Snapshot, speed: float | None = None) -> str:
     """Runs, failures, speed and, until the end, what is left.
 
-    >>> from livarot.sweeps.driver import Snapshot
+    >>> from livarot.experiments import Snapshot
     >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0), 2500.0)
     '50 of 100 runs, 1 failed, 2500 episodes/s, 0:00:02 left'
     """
@@ -315,7 +306,7 @@ def status(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import cell_name, counted, escaped
+        from livarot.sweeps.names import counted, escaped
         from livarot.sweeps.stale import status_lines
         from livarot.sweeps.store import maintenance as housekeeping
         from livarot.sweeps.store.store import Store
@@ -327,8 +318,7 @@ def status(
         for line in found.cells:
             counts = ((line.failed, "failed"), (line.stale, "by other sources"))
             more = "".join(f", {count} {what}" for count, what in counts if count)
-            name = found.names.get(line.cell.key) or cell_name(line.cell)
-            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {name}")
+            typer.echo(f"{line.done:6d} of {line.planned:6d}{more}  {found.names[line.cell.key]}")
         runs, damaged = counted(found.planned, "run"), counted(found.damaged, "damaged file")
         typer.echo(f"{found.done} of {runs} stored, {found.failed} failed, {damaged}")
         for text in status_lines(found.stale, found.unknown_sources):

@@ -8,15 +8,6 @@ from __future__ import annotations
 import math
 
 
-def kappa_bound(n_outcomes: int, bound: float) -> float:
-    """kappa <= U^2 exp(4 B): the cheap bound the paper's experiments use (infinite where it overflows).
-
-    It holds for |phi| <= 1 and no offsets; a known offset in the logits is not accounted for.
-    """
-    exponent = 4.0 * bound + 2.0 * math.log(n_outcomes)
-    return math.exp(exponent) if exponent < 709.0 else math.inf
-
-
 def livarot_radius_printed(t: int, dim: int, bound: float, failure_level: float) -> float:
     """beta_t = sqrt(2/3 d log(t/delta)) + 24 B sqrt(d), t the episode's number: Lemma (confidence set learning phase).
 

@@ -1,7 +1,7 @@
 """The mathematics of one multinomial-logistic choice (all certain).
 
 For rows ``phi_i`` (U, d), offsets ``o_i`` and a parameter theta: logits ``z_i = o_i + phi_i . theta`` and
-``p = softmax(z)``.  With ``y`` the observed row and ``V_i`` values of the outcomes:
+``p = softmax(z)``.  With ``y`` the observed row and ``V_i`` values of the outcomes, what the kernels compute is:
 
     loss        l(theta) = -log p_y
     gradient    sum_i (p_i - 1[i = y]) phi_i
@@ -18,17 +18,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from livarot.core import lanes, law
+from livarot.core import law
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
 from livarot.core.views import matrix, part, view
 from livarot.errors import bad
-
-
-@jit
-def exp(x):
-    """e^x for x <= 0 (clamped at -700), to 4e-16 relative (:func:`livarot.core.lanes.exp`)."""
-    return lanes.exp(x)
 
 
 @jit
@@ -61,16 +55,6 @@ def _logits(logits: ArrayLike) -> FloatArray:
     return z
 
 
-def log_softmax(logits: ArrayLike) -> FloatArray:
-    """log p along the last axis, to full relative accuracy even where p is almost 1."""
-    z = _logits(logits)
-    top = z.argmax(axis=-1, keepdims=True)
-    shifted = z - np.take_along_axis(z, top, axis=-1)
-    weights = np.exp(shifted)
-    np.put_along_axis(weights, top, 0.0, axis=-1)
-    return np.asarray(shifted - np.log1p(weights.sum(axis=-1, keepdims=True)))
-
-
 def softmax(logits: ArrayLike) -> FloatArray:
     """p = exp(z) / sum exp(z) along the last axis; a logit of -inf has p = 0.
 
@@ -80,42 +64,3 @@ def softmax(logits: ArrayLike) -> FloatArray:
     z = _logits(logits)
     weights = np.exp(z - z.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def loss(theta: ArrayLike, features: ArrayLike, chosen: int, offset: ArrayLike = 0.0) -> float:
-    """-log p_y."""
-    return float(-log_softmax(np.asarray(offset) + np.asarray(features) @ np.asarray(theta))[chosen])
-
-
-def gradient(theta: ArrayLike, features: ArrayLike, chosen: int, offset: ArrayLike = 0.0) -> FloatArray:
-    """sum_i (p_i - 1[i = y]) phi_i."""
-    phi = np.asarray(features, dtype=np.float64)
-    p = softmax(np.asarray(offset) + phi @ np.asarray(theta))
-    p[chosen] -= 1.0
-    return np.asarray(p @ phi)
-
-
-def hessian(theta: ArrayLike, features: ArrayLike, offset: ArrayLike = 0.0) -> FloatArray:
-    """sum_i p_i (phi_i - mu)(phi_i - mu)'."""
-    phi = np.asarray(features, dtype=np.float64)
-    p = softmax(np.asarray(offset) + phi @ np.asarray(theta))
-    centred = phi - p @ phi
-    return np.asarray((centred * p[:, None]).T @ centred)
-
-
-def expectation(probabilities: ArrayLike, values: ArrayLike) -> float:
-    """sum_i p_i V_i."""
-    return float(np.dot(probabilities, values))
-
-
-def variance(probabilities: ArrayLike, values: ArrayLike) -> float:
-    """sum_i p_i (V_i - f)^2."""
-    v = np.asarray(values, dtype=np.float64)
-    return float(np.dot(probabilities, (v - np.dot(probabilities, v)) ** 2))
-
-
-def expectation_gradient(theta: ArrayLike, features: ArrayLike, values: ArrayLike) -> FloatArray:
-    """d/d theta of sum_i p_i V_i, which is Cov_p(phi, V)."""
-    phi, v = np.asarray(features, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    p = softmax(phi @ np.asarray(theta))
-    return np.asarray((p * (v - p @ v)) @ phi)

@@ -41,6 +41,7 @@ def require_sign_actions(signs: int) -> None:
     require_memory("dim", f"a list of 2^{signs} actions", 2**signs * (signs + 8))
 
 
+@checked
 def paper_gap(horizon: int, n_episodes: int) -> float:
     """Delta = 1/(4 sqrt(2 H T)), the gap tuned to the number of episodes."""
     return 1.0 / (4.0 * math.sqrt(2.0 * horizon * n_episodes))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.inner import inner
 from livarot.core.jit import compile_only, jit
@@ -29,6 +30,7 @@ from livarot.core.memory import SMALL, fresh_copy
 from livarot.core.sizes import require_memory
 from livarot.core.small import cholesky, invert, solve
 from livarot.core.views import Bundle, flat, opened, view
+from livarot.errors import bad, require_non_negative, require_positive_int
 from livarot.estimation.projection import SLACK, project_parameters
 from livarot.estimation.seen import (
     Seen,
@@ -66,9 +68,12 @@ class ParameterSet(NamedTuple):
 
 def ball(problem: Problem, bound: float, n_replicas: int) -> ParameterSet:
     """The B-ball alone; an infinite bound is no constraint at all."""
-    return ParameterSet(bound, np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.full(n_replicas, math.inf))
+    limit = bound if isinstance(bound, float) and bound == math.inf else require_non_negative("bound", bound)
+    replicas = require_positive_int("n_replicas", n_replicas)
+    return ParameterSet(limit, np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.full(replicas, math.inf))
 
 
+@checked
 def initial_estimate(problem: Problem, n_replicas: int, reg: float) -> Estimate:
     """theta = 0 and gram = reg I."""
     shape = (n_replicas, problem.n_parameters)
@@ -92,7 +97,9 @@ def omd_update(
     problem: Problem, estimate: Estimate, episodes: Episodes, step_size: float, within: ParameterSet
 ) -> Estimate:
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
-    return stepped(problem, estimate, episodes, (float(step_size), None), within)
+    if not isinstance(within, ParameterSet):
+        raise bad("within", f"{type(within).__name__} is not a ParameterSet", cure="give livarot.agents.ball(...)")
+    return stepped(problem, estimate, episodes, (require_non_negative("step_size", step_size), None), within)
 
 
 # eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)

@@ -1,37 +1,5 @@
 """MNL MDPs without an end: average and discounted reward, exact planning, and UCMNLK (see docs/infinite.md)."""
 
-from __future__ import annotations
+from livarot.lazy import attach
 
-from livarot.infinite.planning import (
-    AverageSolution,
-    DiscountedSolution,
-    Gain,
-    diameter,
-    policy_gain,
-    policy_value,
-    solve_average,
-    solve_discounted,
-)
-from livarot.infinite.problem import InfiniteMDP, InfiniteProblem
-from livarot.infinite.run import InfiniteResult, run_infinite
-from livarot.infinite.ucmnlk import UCMNLK, FixedPolicy, InfiniteAgent, InfinitePlan, Steps
-
-__all__ = [
-    "UCMNLK",
-    "AverageSolution",
-    "DiscountedSolution",
-    "FixedPolicy",
-    "Gain",
-    "InfiniteAgent",
-    "InfiniteMDP",
-    "InfinitePlan",
-    "InfiniteProblem",
-    "InfiniteResult",
-    "Steps",
-    "diameter",
-    "policy_gain",
-    "policy_value",
-    "run_infinite",
-    "solve_average",
-    "solve_discounted",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -23,16 +23,14 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
 from livarot.report.drawing import STYLE
-from livarot.report.read_runs import Name, distinct, shortened
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
-from livarot.sweeps.names import counted
+from livarot.sweeps.names import Name, counted, distinct, shortened
 
 MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222", "#E69F00", "#56B4E9", "#8A6D00")
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vPX*"
-WIDTH = 60  # characters of a name in a figure
 INCH = 13.5  # characters of the small font in an inch, about
 FONTS = (
     "DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "Source Han Sans",
@@ -315,15 +313,6 @@ def _note(figure: Figure, notes: list[str]) -> str:
 
 
 # -------------------------------------------------------------------- text
-def safe(text: str, width: int = WIDTH) -> str:
-    """A name that matplotlib shows as it is: no mathematics, no sign its fonts lack, not hidden from a legend.
-
-    >>> safe("_$a$")
-    ' _\\\\$a\\\\$'
-    """
-    return escaped(shortened(drawable(text), width))
-
-
 def drawable(text: str) -> str:
     """The text on one line; a sign that no font here has loses its accents, or becomes its code.
 
@@ -334,6 +323,7 @@ def drawable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
+    """As matplotlib shows it unchanged: no mathematics, and not hidden from a legend."""
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") or not text.strip() else text
 

@@ -25,9 +25,9 @@ import numpy as np
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.report.output import check_folder, write_all
-from livarot.report.read_runs import Runs, distinct, natural, read_runs, require_runs
+from livarot.report.read_runs import Runs, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
-from livarot.sweeps.names import counted
+from livarot.sweeps.names import counted, distinct, natural
 
 logger = logging.getLogger(__name__)
 

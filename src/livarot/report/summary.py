@@ -24,15 +24,10 @@ from livarot.errors import LivarotError
 from livarot.report.read_runs import (
     CURVES,
     POINTS,
-    Name,
     Reduced,
     Runs,
-    agent_names,
-    environment_names,
-    family_names,
     horizon_of,
     kept_episodes,
-    without_horizon,
 )
 from livarot.report.statistics import (
     MIN_SEEDS,
@@ -49,6 +44,7 @@ from livarot.report.statistics import (
     proportion_interval,
 )
 from livarot.sweeps.keys import Cell, built, canonical
+from livarot.sweeps.names import Name, agent_names, environment_names, family_names, without_horizon
 from livarot.theory.facts import promised_coverage
 
 RESAMPLES = 1000
@@ -133,9 +129,10 @@ class Summary:
 
 def summarise(runs: Runs) -> Summary:
     """Everything a report shows; the same runs give the same numbers."""
-    named, order = agent_names(runs)
+    called = runs.cells, runs.experiments
+    named, order = agent_names(*called)
     agents = {name: index for index, name in enumerate(order)}
-    worlds, relatives = environment_names(runs), family_names(runs)
+    worlds, relatives = environment_names(*called), family_names(*called)
     points = int(np.clip(POINTS_IN_ALL // max(1, len(runs.cells)), LEAST_POINTS, POINTS))
     places: dict[tuple[str, int], int] = {}
     panels: list[Panel] = []

@@ -8,7 +8,6 @@ for each whatever its neighbours: results do not depend on how seeds are grouped
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -28,7 +27,6 @@ from livarot.running.loop import STAGES, Progress, Replicas, Truth
 from livarot.running.result import COLUMNS, RunResult
 from livarot.theory.facts import facts_of
 
-logger = logging.getLogger(__name__)
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
 
 

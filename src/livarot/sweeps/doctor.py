@@ -22,7 +22,6 @@ from livarot.storage import write_atomic
 REQUIRED = ("numpy", "scipy", "numba", "pandas", "pyarrow", "pydantic", "safetensors", "joblib", "gymnasium")
 OPTIONAL = {
     "distributed": ("clusters (--backend dask)", "pip install 'livarot[cluster]'"),
-    "ray": ("clusters through Ray (--backend ray)", "pip install ray"),
     "streamlit": ("the live board", "pip install 'livarot[board]'"),
     "icu-sepsis": ("the sepsis environment", "pip install --no-deps icu-sepsis"),
     "plotly": ("interactive reports", "pip install plotly"),

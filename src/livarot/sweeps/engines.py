@@ -1,4 +1,4 @@
-"""Where tasks run: joblib's processes (loky), a Dask or Ray cluster, or this process; one interface, joblib's.
+"""Where tasks run: joblib's processes (loky), a Dask cluster, or this process; one interface, joblib's.
 
 joblib raises when a worker dies, and forgets which task it had; the sweep finds that out and tries again.  One task at
 a time still runs in a process of its own under loky (two workers, one task in flight), so that a crash of the task is
@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,7 @@ from livarot.errors import bad
 from livarot.sweeps.tasks import Task
 from livarot.sweeps.worker import Outcome, begin_worker, execute, limit_threads
 
-BACKENDS = ("loky", "dask", "ray", "sequential")
-LIBRARIES = {  # of backends that need one: module, name, cure
-    "dask": ("distributed", "Dask", "pip install 'livarot[cluster]'"),
-    "ray": ("ray", "Ray", "pip install ray, or use --backend dask"),
-}
+BACKENDS = ("loky", "dask", "sequential")
 
 
 class WorkersDied(Exception):
@@ -59,13 +54,12 @@ class Engine:
 def check_backend(backend: str, address: str | None) -> None:
     """Is there such a backend, is its library installed, and does it take an address?"""
     if backend not in BACKENDS:
-        raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}")
+        instead = "; a cluster is used through dask" if backend == "ray" else ""
+        raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}{instead}")
     if address is not None and backend != "dask":
         raise bad("address", f"the backend {backend!r} takes none", cure="use --backend dask")
-    if backend in LIBRARIES:
-        module, name, cure = LIBRARIES[backend]
-        if find_spec(module) is None:
-            raise bad("backend", f"{name} is not installed", cure=cure)
+    if backend == "dask" and find_spec("distributed") is None:
+        raise bad("backend", "Dask is not installed", cure="pip install 'livarot[cluster]'")
 
 
 def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
@@ -75,7 +69,7 @@ def engine(backend: str, workers: int, address: str | None, faults: Path) -> Eng
         return Sequential()
     if backend == "loky":
         return Loky(workers, faults)
-    return Dask(workers, address) if backend == "dask" else Ray(workers)
+    return Dask(workers, address)
 
 
 class Sequential(Engine):
@@ -192,43 +186,6 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class Ray(Engine):
-    """A Ray cluster through joblib: the one that RAY_ADDRESS names, or one of this machine's processes.
-
-    Ray's engine gives back lists only, so tasks go out in rounds of a few per worker.
-    """
-
-    ROUND = 4  # tasks per worker
-
-    def __init__(self, workers: int) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-        import ray  # type: ignore[import-not-found, unused-ignore]
-        from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
-
-        register_ray()
-        self._ray: Any = ray
-        local = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": workers, "include_dashboard": False}
-        try:
-            ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR", **local)
-        except (ConnectionError, ValueError) as error:
-            raise bad("backend", f"no Ray cluster at RAY_ADDRESS ({_said(error)})") from error
-        self.workers = max(1, int(ray.cluster_resources().get("CPU", workers)))
-
-    def run(self, tasks: Iterable[Task], *, alone: bool = False) -> Iterator[Outcome]:
-        waiting = iter(tasks)
-        while some := list(islice(waiting, 1 if alone else self.ROUND * self.workers)):
-            with joblib.parallel_config(backend="ray"):
-                parallel = joblib.Parallel(n_jobs=max(2, self.workers), batch_size=1)
-                yield from _outcomes(parallel, some)
-
-    def abandon(self) -> None:
-        self.close()
-
-    def close(self) -> None:
-        with contextlib.suppress(Exception):
-            self._ray.shutdown()
-
-
 def _outcomes(
     parallel: joblib.Parallel,
     tasks: Iterable[Task],
@@ -245,7 +202,7 @@ def _outcomes(
     except (BrokenExecutor, CancelledError, ConnectionError, EOFError) as error:
         raise WorkersDied(_said(error)) from error
     except Exception as error:
-        if type(error).__module__.split(".")[0] in ("distributed", "dask", "ray", "joblib"):
+        if type(error).__module__.split(".")[0] in ("distributed", "dask", "joblib"):
             raise WorkersDied(_said(error)) from error
         raise
 

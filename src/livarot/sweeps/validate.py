@@ -12,7 +12,7 @@ from livarot.errors import LivarotError, bad
 from livarot.model.problem import MNLMDP
 from livarot.running.result import COLUMNS, WORD
 from livarot.sweeps.keys import Cell, canonical
-from livarot.sweeps.names import listed, unusual_settings
+from livarot.sweeps.names import listed, printable, unusual_settings
 from livarot.sweeps.spec import AgentSpec, Experiment
 from livarot.sweeps.store.folders import FOLDERS, MARKER, OURS
 from livarot.sweeps.store.records import MAX_BYTES
@@ -63,7 +63,7 @@ def _check_world(cells: list[Cell]) -> None:
 
 
 def _named(place: str, settings: dict[str, Any], error: LivarotError) -> LivarotError:
-    told = f"with {listed(settings)}: " if settings else ""
+    told = f"with {printable(listed(settings))}: " if settings else ""
     return LivarotError(f"{place}: {told}{error}", argument=error.argument, cure=error.cure)
 
 

@@ -62,7 +62,6 @@ from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit
 
 Reading = Literal["proof", "printed"]
-READINGS = ("proof", "printed")
 LEADING = "variance"
 TERMS = (
     LEADING,

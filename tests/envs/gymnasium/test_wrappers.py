@@ -9,8 +9,9 @@ from gymnasium.wrappers import vector
 
 import livarot
 from livarot.envs.gymnasium.env import MNLEnv, MNLVectorEnv, StageObservation
-from livarot.gymnasium_ids import NAMES, env_id
+from livarot.gymnasium_ids import env_id
 
+NAMES = livarot.envs.registry.names()
 SMALL = [name for name in NAMES if name not in livarot.envs.LARGE]
 HORIZON = 7
 

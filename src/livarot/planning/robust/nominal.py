@@ -36,7 +36,7 @@ def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: i
     H such matrices.  Rows are distributions; entries that are 0 are no next states, and no adversary revives them.
 
     >>> model = nominal_model([[[0.9, 0.1]], [[0.2, 0.8]]], [[0.0], [1.0]], horizon=3)
-    >>> from livarot.planning.robust.plan import solve_robust
+    >>> from livarot import solve_robust
     >>> solve_robust(model, penalty=1.0).value[0].round(4)
     array([0.1493, 2.1001])
     """

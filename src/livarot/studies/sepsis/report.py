@@ -17,7 +17,7 @@ from livarot.report.output import check_folder, write_all
 from livarot.studies.sepsis.experiment import Curve, SepsisStudy
 
 WIDTH = 78
-BLUE, GREEN, ORANGE, PURPLE, GREY = "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#222222"
+BLUE, ORANGE, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#222222"
 
 
 def write_files(study: SepsisStudy, folder: str | os.PathLike[str]) -> list[Path]:

@@ -22,7 +22,7 @@ Four families move sigma_bar tenfold:
 ``scale``    D and the gap in proportion (p* fixed): all rewards are multiplied.  Regret is multiplied too, whoever
              plays by the values alone, the uniform policy among them: slope 1 says nothing about learning (compare
              reading E35).
-``random``   :func:`livarot.envs.random_mdp.random_mdp` with three seeds of its own: transitions and all gaps fixed, V*
+``random``   :func:`livarot.envs.random_mdp` with three seeds of its own: transitions and all gaps fixed, V*
              multiplied, rewards of the other actions chosen to keep the gaps.  As in ``spread``, what is uncertain is
              multiplied and what it is worth is not; but V* moves too, and at the small end rewards decide alone.
 
@@ -44,7 +44,7 @@ import numpy as np
 from livarot.agents import UCRLMNLOL, Agent, CertaintyEquivalent, Livarot, Uniform
 from livarot.core.arrays import FloatArray
 from livarot.core.threads import Look, in_threads
-from livarot.envs.random_mdp import random_mdp
+from livarot.envs.random_model import random_mdp
 from livarot.errors import bad, require_finite, require_positive_int
 from livarot.model.problem import MNLMDP, Problem
 from livarot.running.run import run

@@ -24,8 +24,8 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.envs.hard import hard_chain
-from livarot.envs.kl_robust import kl_robust
-from livarot.envs.random_mdp import random_mdp
+from livarot.envs.random_model import random_mdp
+from livarot.envs.robust_embedding import kl_robust
 from livarot.errors import bad, require_positive_int
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP

@@ -20,7 +20,7 @@ from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import replacing, spreadsheet_safe, write_atomic
 from livarot.sweeps.keys import Cell, canonical
-from livarot.sweeps.names import names_of, printable
+from livarot.sweeps.names import cell_names, printable
 from livarot.sweeps.stale import made
 from livarot.sweeps.store.folders import names_in, own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded, lock_is_held
@@ -47,7 +47,7 @@ class Status(NamedTuple):
     """The state of a store: its cells in the order of its experiments, damaged files, living drivers, episodes of runs
     under way.
 
-    ``names`` is a line of words by the key of each cell that is planned; ``unregistered`` tells of the experiments that
+    ``names`` is a line of words by the key of each cell; ``unregistered`` tells of the experiments that
     ask for things that are not registered here, so that they cannot be counted.
     """
 
@@ -135,18 +135,17 @@ def status(store: Store, *, verify: bool = False) -> Status:
     cells = {cell.key: cell for cell in store.cells(synced=True)}
     done = store.index.counts()
     planned: dict[str, set[int]] = {}
-    names: dict[str, str] = {}
+    experiments = store.specs()
     unregistered: list[str] = []
-    for experiment in store.specs():
+    for experiment in experiments:
         try:
-            combinations, seeds = experiment.combinations(), experiment.seed_list()
+            wished, seeds = experiment.cells(), experiment.seed_list()
         except LivarotError as error:
             unregistered.append(f"experiment {experiment.name[:60]!r} ({printable(str(error)[:200])})")
             continue
-        for one in combinations:
-            cells.setdefault(one.cell.key, one.cell)
-            planned.setdefault(one.cell.key, set()).update(seeds)
-        names |= names_of(combinations) | names
+        for cell in wished:
+            cells.setdefault(cell.key, cell)
+            planned.setdefault(cell.key, set()).update(seeds)
     failed: dict[str, int] = {}
     for note in store.failures().values():
         key = Cell.from_content(note["content"]).key
@@ -160,9 +159,10 @@ def status(store: Store, *, verify: bool = False) -> Status:
         stored = done.get(key, 0)
         wanted = max(len(planned.get(key, ())), stored)
         lines.append(CellStatus(cell, wanted, stored, failed.get(key, 0), stale[key]))
-    place = {key: number for number, key in enumerate(names)}
+    place = {key: number for number, key in enumerate(planned)}
     lines.sort(key=lambda line: place.get(line.cell.key, len(place)))
     damaged = len(names_in(store.path / "corrupt"))
+    names = cell_names(cells, experiments)
     return Status(lines, damaged, len(living), under_way, names, unregistered, len(sources.unknown))
 
 

@@ -11,8 +11,7 @@
 Reading verifies: a damaged file is moved to ``corrupt/`` and its run is missing again.
 
 >>> import tempfile
->>> from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
->>> from livarot.sweeps.driver import sweep
+>>> from livarot.experiments import AgentSpec, EnvironmentSpec, Experiment, sweep
 >>> folder = tempfile.TemporaryDirectory()
 >>> experiment = Experiment(environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 4, "gap": 0.1})],
 ...                         agents=[AgentSpec(name="uniform")], episodes=20, seeds=3)

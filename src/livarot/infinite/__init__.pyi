@@ -1,0 +1,17 @@
+from .planning import AverageSolution as AverageSolution
+from .planning import DiscountedSolution as DiscountedSolution
+from .planning import Gain as Gain
+from .planning import diameter as diameter
+from .planning import policy_gain as policy_gain
+from .planning import policy_value as policy_value
+from .planning import solve_average as solve_average
+from .planning import solve_discounted as solve_discounted
+from .problem import InfiniteMDP as InfiniteMDP
+from .problem import InfiniteProblem as InfiniteProblem
+from .run import InfiniteResult as InfiniteResult
+from .run import run_infinite as run_infinite
+from .ucmnlk import UCMNLK as UCMNLK
+from .ucmnlk import FixedPolicy as FixedPolicy
+from .ucmnlk import InfiniteAgent as InfiniteAgent
+from .ucmnlk import InfinitePlan as InfinitePlan
+from .ucmnlk import Steps as Steps

@@ -1,0 +1,37 @@
+"""The public names of a package, each imported when it is first used.
+
+They are listed once, in the stub ``__init__.pyi`` that editors and type checkers read, one on a line:
+
+    from .problem import MNLMDP as MNLMDP      the name MNLMDP of the module .problem
+    from . import envs as envs                 the module .envs
+
+Modules of a package that are not listed are found too (``livarot.agents.base``), as if they had been imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+
+
+def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of the package whose ``__init__.py`` is `file`."""
+    with open(f"{file.removesuffix('.py')}.pyi", encoding="utf-8") as stub:
+        lines = re.findall(r"^from (\S+) import (\w+) as \2$", stub.read(), re.MULTILINE)
+    homes = {name: importlib.util.resolve_name(module, package) for module, name in lines}
+    this = sys.modules[package]
+
+    def find(name: str) -> object:
+        if (home := homes.get(name, package)) != package:
+            found = getattr(importlib.import_module(home), name)
+        elif not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
+            found = importlib.import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=this)
+        setattr(this, name, found)
+        return found
+
+    return find, lambda: sorted({*vars(this), *homes}), sorted(homes)
