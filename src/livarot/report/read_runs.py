@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.agents.base import PRESETS
 from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
 from livarot.errors import LivarotError, bad
 from livarot.sweeps.keys import (
     EPISODES,
-    PRESETS,
     Cell,
     agent_content,
     canonical,
