@@ -15,6 +15,7 @@ import inspect
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -173,13 +174,13 @@ def presets_of(factory: Any) -> dict[str, Callable[[int], Any]]:
     >>> list(presets_of(Livarot)), presets_of(Livarot)["paper"](100).n_explore
     (['paper', 'theory', 'single-phase'], 80)
     """
-
-    def told(method: Callable[..., Any]) -> Callable[[int], Any]:
-        asks = "n_episodes" in inspect.signature(method).parameters
-        return (lambda n_episodes: method(n_episodes=n_episodes)) if asks else (lambda n_episodes: method())
-
     found = {name: getattr(factory, name.replace("-", "_"), None) for name in PRESETS}
-    return {name: told(method) for name, method in found.items() if callable(method)}
+    return {name: partial(_made, method) for name, method in found.items() if callable(method)}
+
+
+def _made(preset: Callable[..., Any], n_episodes: int) -> Any:
+    asks = "n_episodes" in inspect.signature(preset).parameters
+    return preset(n_episodes=n_episodes) if asks else preset()
 
 
 def part_of(state: tuple[Any, ...], kind: type[Part]) -> Part | None:

@@ -43,13 +43,13 @@ class ConfidenceAgent(BaseAgent[State]):
         True
         """
         try:
-            theory = presets_of(type(self))["theory"](1)
+            theory, settings = presets_of(type(self))["theory"](1), dataclasses.fields(self)  # type: ignore[arg-type]
         except (KeyError, LivarotError, TypeError, ValueError):  # none, or something else in a user's subclass
             return None
         if type(theory) is not type(self) or self.beta_scale < theory.beta_scale:
             return None
-        others = {field.name for field in dataclasses.fields(self)} - set(self.beside_the_sets())  # type: ignore[arg-type]
-        same = all(getattr(self, name) == getattr(theory, name) for name in others)
+        fixed = {setting.name for setting in settings} - set(self.beside_the_sets())
+        same = all(getattr(self, name) == getattr(theory, name) for name in fixed)
         return 1.0 - self.failure_level if same else None
 
     def beside_the_sets(self) -> tuple[str, ...]:
