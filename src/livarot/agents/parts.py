@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from livarot.agents.base import BaseAgent, State, presets_of
 from livarot.agents.exploration import kappa_of
-from livarot.core.arguments import checked
 from livarot.errors import LivarotError, bad
 from livarot.estimation.history import History
 from livarot.model.episodes import Estimate
@@ -18,7 +17,6 @@ from livarot.model.problem import Problem
 logger = logging.getLogger(__name__)
 
 
-@checked
 class ConfidenceAgent(BaseAgent[State]):
     """An agent with sets {|theta - theta_hat|_gram <= beta}: beta is ``beta_scale`` times the radius of a theory."""
 
@@ -30,7 +28,7 @@ class ConfidenceAgent(BaseAgent[State]):
         raise NotImplementedError
 
     def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
+        """beta of the plan made after ``episode`` episodes; ``formula`` looks at the arguments."""
         return self.beta_scale * self.formula(problem, episode)
 
     def promised_coverage(self) -> float | None:
