@@ -239,8 +239,8 @@ def _agents(mdp, bandit):
     calls = {}
     for name in agents.registry:
         factory = agents.registry._entry(name).factory
-        where = bandit if hasattr(factory, "made_for") else mdp
-        given = {"policy": livarot.solve(where).policy} if name == "oracle" else {}
+        given = {"policy": livarot.solve(mdp).policy} if factory.plays_given_policy else {}
+        where = bandit if factory(**given).made_for else mdp
         arguments = everything(factory, **given)
         arguments |= {k: getattr(factory(**given), k) for k in inspect.signature(factory).parameters}
         calls[factory.__name__] = (played(factory, where), arguments)

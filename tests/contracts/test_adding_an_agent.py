@@ -14,14 +14,14 @@ from livarot.running import check_agent as contract
 from tests.support.episodes import play_agent
 
 TEXT = (Path(__file__).parents[2] / "docs" / "adding_an_agent.md").read_text(encoding="utf-8")
-FILE, LINE, USE, RULE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+FILE, ONLINE, LINE, USE, RULE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory):
-    """The page's code: the agent's file and, in the same module, its use."""
+    """The page's code: its agents and, in the same module, their use."""
     path = tmp_path_factory.mktemp("page") / "epsilon_greedy_of_the_page.py"
-    path.write_text(FILE + "\n\n" + USE, encoding="utf-8")
+    path.write_text(f"{FILE}\n\n{ONLINE}\n\n{USE}", encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     made = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = made  # where dataclasses look for it
@@ -50,9 +50,10 @@ def test_the_rule_of_the_page_runs(tmp_path):
 RULES = [rule for rule, _ in contract.agent_checks(livarot.agents.Uniform())]
 
 
+@pytest.mark.parametrize("agent", ["EpsilonGreedy", "NarrowLivarot"])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_agent_keeps_the_contract(module, rule):
-    dict(contract.agent_checks(module.EpsilonGreedy()))[rule]()
+def test_the_agents_keep_the_contract(module, agent, rule):
+    dict(contract.agent_checks(getattr(module, agent)()))[rule]()
     assert "check_agent(EpsilonGreedy())" in CONTRACT
 
 

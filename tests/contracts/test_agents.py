@@ -34,9 +34,7 @@ def registered(name):
     if name == "oracle":
         mdp = small("river-swim")
         return agents.Oracle(livarot.solve(mdp).policy), mdp
-    agent = agents.make(name)
-    bandit = agents.registry.summary(name).startswith("bandits only")
-    return agent, small("mnl-bandit") if bandit and not hasattr(agent, "made_for") else None
+    return agents.make(name), None
 
 
 def broken(agent, rule, env):
@@ -62,7 +60,7 @@ def test_other_settings(agent, rule):
 def test_random_numbers_of_another_number_of_replicas(name, streams):
     """They are not used, or refused: kernels would read beyond them, or give two replicas the same."""
     agent, env = registered(name)
-    problem = (env or small(getattr(agent, "made_for", "river-swim"))).problem
+    problem = (env or small(agent.made_for or "river-swim")).problem
     one_each = agent.plan(problem, agent.init(problem, 2), AgentRandom([0, 1]))
     with contextlib.suppress(LivarotError):
         plan = agent.plan(problem, agent.init(problem, 2), AgentRandom([0, 1, 2][:streams]))

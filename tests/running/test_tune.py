@@ -122,7 +122,7 @@ def test_evaluation_seeds_are_kept_apart():
         ({"n_episodes": 0}, "n_episodes", "integer"),
         ({"seeds": []}, "seeds", "empty"),
         ({"seeds": [1001, 1001]}, "seeds", "different"),
-        ({"agent": "livarot"}, "agent", "no agent"),
+        ({"agent": "livarot"}, "agent", "not an agent"),
         ({"agent": Oracle}, "agent", "needs settings"),
         ({"agent": Uniform}, "grid", "no settings"),
     ],

@@ -14,7 +14,7 @@ from livarot.running.result import COLUMNS, RunResult
 from livarot.theory.auditing import audit
 from livarot.theory.bounds import TERMS, regret_bound
 from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
-from livarot.theory.facts import agent_facts, problem_facts, promised_coverage, sigma_bar_worst
+from livarot.theory.facts import problem_facts, sigma_bar_worst
 from livarot.theory.lower import lower_bound
 from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
@@ -82,17 +82,17 @@ def test_the_verdict_on_coverage(missing, verdict):
 def test_other_settings_than_the_theory_s_promise_nothing(change):
     """What is promised is decided once, for audits and reports alike."""
     theory = Livarot.theory(10)
-    assert promised_coverage(theory) == 0.95
+    assert theory.promised_coverage() == 0.95
     changed = dataclasses.replace(theory, **change)
-    assert promised_coverage(changed) is None
+    assert changed.promised_coverage() is None
     result = livarot.run(CHAIN, changed, 3, seed=range(2))
     assert not audit(result).coverage["claimed"]
     assert result.facts["agent"]["promised_coverage"] is None
 
 
 def test_without_a_burn_in_its_settings_do_not_count():
-    assert promised_coverage(Livarot(step_size=1.0, reg=None, beta_scale=1.0, failure_level=0.1)) == 0.9
-    assert promised_coverage(Livarot(step_size=1.0, reg=None, beta_scale=1.0, n_explore=5)) is None
+    assert Livarot(step_size=1.0, reg=None, beta_scale=1.0, failure_level=0.1).promised_coverage() == 0.9
+    assert Livarot(step_size=1.0, reg=None, beta_scale=1.0, n_explore=5).promised_coverage() is None
 
 
 class Own(Livarot):
@@ -105,9 +105,9 @@ class Needy(Livarot):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("agent", [Own(beta_scale=1.0), Needy(beta_scale=1.0), Uniform(), None, 3])
+@pytest.mark.parametrize("agent", [Own(beta_scale=1.0), Needy(beta_scale=1.0), Uniform()])
 def test_agents_without_such_a_preset_promise_nothing(agent):
-    assert promised_coverage(agent) is None
+    assert agent.promised_coverage() is None
 
 
 def test_optimism_by_hand():
@@ -192,7 +192,7 @@ def test_facts_are_those_of_the_functions():
     assert np.exp(truth["log_kappa_star"]["max"]) == pytest.approx(kappa_star(RAGGED))
     known = constants_from(facts)
     assert known.kappa.lower <= kappa(RAGGED).upper <= known.kappa.upper
-    assert agent_facts(Livarot()) == agent_facts(Livarot()) and "rule" not in agent_facts(Livarot())
+    assert Livarot().facts() == Livarot().facts() and "rule" not in Livarot().facts()
 
 
 def test_the_worst_trajectory():

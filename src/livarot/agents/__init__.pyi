@@ -7,6 +7,7 @@ from livarot.simulation.streams import AgentRandom as AgentRandom
 from .bandit.ofu_mnl_pp import OFUMNLPP as OFUMNLPP
 from .bandit.oful_mlogb import OFULMLogB as OFULMLogB
 from .base import Agent as Agent
+from .base import BaseAgent as BaseAgent
 from .base import load_state as load_state
 from .base import save_state as save_state
 from .bonus_livarot import BonusLivarot as BonusLivarot
@@ -24,6 +25,8 @@ from .mnl.ucrl_mnl import UCRLMNL as UCRLMNL
 from .mnl.ucrl_mnl_ll import UCRLMNLLL as UCRLMNLLL
 from .mnl.ucrl_mnl_ol import UCRLMNLOL as UCRLMNLOL
 from .mnl.ucrl_mnl_plus import UCRLMNLPlus as UCRLMNLPlus
+from .online import MirrorDescent as MirrorDescent
+from .online import NewtonSteps as NewtonSteps
 from .rare_switching import RareSwitching as RareSwitching
 from .registered import make as make
 from .registered import registry as registry

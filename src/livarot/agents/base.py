@@ -3,11 +3,19 @@
 Every algorithm here fixes its policy before the episode and learns from it afterwards, so an agent is
 ``plan -> policy table`` and ``update(episodes) -> new state``: one call of each per episode, never one per step.
 The replica axis leads every array of the state; a single run is R = 1.
+
+:class:`Agent` is what everyone has to write.  :class:`Declaration` is what else is asked of an agent, with answers that
+suit most.  A :class:`BaseAgent` is both; any other agent is given the usual answers by :func:`declared`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import logging
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -23,7 +31,9 @@ from livarot.storage import load_tensors, reading, save_tensors
 
 logger = logging.getLogger(__name__)
 HEADER = {"agent": Entry(str), "settings": Entry(str), "problem": Entry(str, optional=True)}
+PRESETS = ("paper", "theory", "single-phase")  # names of published settings
 State = TypeVar("State", bound=tuple[Any, ...])
+Part = TypeVar("Part")
 
 
 class Agent(Protocol[State]):
@@ -42,6 +52,140 @@ class Agent(Protocol[State]):
     def update(self, problem: Problem, state: State, episodes: Episodes) -> State:
         """The state after that episode; the old one is left as it was."""
         ...
+
+
+class Declaration(Protocol[State]):
+    """What else is asked of an agent, and the usual answers."""
+
+    learns: ClassVar[bool] = True  # False: a control
+    plays_given_policy: ClassVar[bool] = False  # it is made with ``policy``, which may be the optimal one
+    adds_hessians: ClassVar[bool] = True  # its Gram matrix is lambda I plus Hessians, and it keeps no other data
+
+    @property
+    def made_for(self) -> str | None:
+        """The registered environment that stands for all it can play; None: any problem."""
+        return None
+
+    @property
+    def cost_grows(self) -> bool:
+        """Does an episode cost more and more by design?"""
+        return False
+
+    @property
+    def burn_in(self) -> int | None:
+        """Episodes before it begins to learn; None: as many as its theory asks for."""
+        return 0
+
+    def select(self, replicas: slice) -> Agent[State]:
+        """The agent of some of the replicas, when a run is split between workers."""
+        ...
+
+    def promised_coverage(self) -> float | None:
+        """1 - delta if the theory promises that theta* stays in its confidence sets, otherwise None."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """The promised coverage, and all settings that are finite numbers, text, truth values or None."""
+        ...
+
+
+class BaseAgent(Declaration[State], Agent[State]):
+    """An agent that declares everything; a subclass answers otherwise where it has to."""
+
+    def select(self, replicas: slice) -> Agent[State]:
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        return {"promised_coverage": self.promised_coverage()} | plain_settings(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrapper(BaseAgent[Any]):
+    """An agent around another one, for which it answers."""
+
+    agent: Agent[Any]  # who plans and learns
+
+    @property
+    def made_for(self) -> str | None:
+        return declared(self.agent).made_for
+
+    @property
+    def cost_grows(self) -> bool:
+        return declared(self.agent).cost_grows
+
+    @property
+    def burn_in(self) -> int | None:
+        return declared(self.agent).burn_in
+
+    def select(self, replicas: slice) -> Agent[Any]:
+        chosen = declared(self.agent).select(replicas)
+        return self if chosen is self.agent else dataclasses.replace(self, agent=chosen)
+
+
+class _Completed(Declaration[State]):
+    """What a user's agent says that is not a BaseAgent: by an attribute of that name, or the usual answer."""
+
+    def __init__(self, agent: Agent[State]) -> None:
+        self.agent: Any = agent
+
+    @property
+    def made_for(self) -> str | None:
+        return getattr(self.agent, "made_for", None)
+
+    @property
+    def cost_grows(self) -> bool:
+        return bool(getattr(self.agent, "cost_grows", False))
+
+    def select(self, replicas: slice) -> Agent[State]:
+        chosen: Agent[State] = self.agent.select(replicas) if hasattr(self.agent, "select") else self.agent
+        return chosen
+
+    def facts(self) -> dict[str, Any]:
+        return {"promised_coverage": None} | plain_settings(self.agent)
+
+
+def declared(agent: Agent[State]) -> Declaration[State]:
+    """What an agent says of itself, with the usual answers to what it does not say."""
+    return agent if isinstance(agent, BaseAgent) else _Completed(agent)
+
+
+def declared_by(factory: object) -> type[BaseAgent[Any]]:
+    """The class that answers, with its class attributes, for what a registered factory makes."""
+    return factory if isinstance(factory, type) and issubclass(factory, BaseAgent) else BaseAgent
+
+
+def plain_settings(agent: object) -> dict[str, Any]:
+    """The fields of a dataclass that are finite numbers, text, truth values or None."""
+    fields = dataclasses.fields(agent) if dataclasses.is_dataclass(agent) else ()
+    values = {field.name: getattr(agent, field.name) for field in fields}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    }
+
+
+def presets_of(factory: Any) -> dict[str, Callable[[int], Any]]:
+    """Published settings that an agent's class has, by name, as functions of the number of episodes.
+
+    They are its class methods of these names; those with a parameter ``n_episodes`` are told it.
+
+    >>> from livarot.agents import Livarot
+    >>> list(presets_of(Livarot)), presets_of(Livarot)["paper"](100).n_explore
+    (['paper', 'theory', 'single-phase'], 80)
+    """
+    found = {name: getattr(factory, name.replace("-", "_"), None) for name in PRESETS}
+    return {name: partial(_made, method) for name, method in found.items() if callable(method)}
+
+
+def _made(preset: Callable[..., Any], n_episodes: int) -> Any:
+    asks = "n_episodes" in inspect.signature(preset).parameters
+    return preset(n_episodes=n_episodes) if asks else preset()
+
+
+def part_of(state: tuple[Any, ...], kind: type[Part]) -> Part | None:
+    """The first part of a state that is of this kind, such as its Estimate; None if it has none."""
+    return next((part for part in state if isinstance(part, kind)), None)
 
 
 class NoState(NamedTuple):

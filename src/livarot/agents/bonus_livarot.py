@@ -12,27 +12,17 @@ Deviation: see :class:`livarot.planning.optimistic.rules.VarianceBonus` for the 
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
-from livarot.agents.parts import lemma_index, log_radius, updates
-from livarot.confidence.radii import livarot_radius
+from livarot.agents.online import LivarotSets
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Plan
-from livarot.model.problem import Problem
-from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.rules import VarianceBonus
-from livarot.simulation.streams import AgentRandom
-
-logger = logging.getLogger(__name__)
+from livarot.planning.optimistic.rules import Rule, VarianceBonus
 
 
 @checked
 @dataclass(frozen=True)
-class BonusLivarot:
+class BonusLivarot(LivarotSets):
     """OMD with the variance-aware bonus; the default is tuned for practice, :meth:`theory` has LIVAROT's constants."""
 
     name: ClassVar[str] = "bonus-livarot"
@@ -47,27 +37,5 @@ class BonusLivarot:
         """The constants of LIVAROT's theorem: eta=1, lambda=144 d, the full radius."""
         return cls(step_size=1.0, reg=None, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
-
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), VarianceBonus())
-
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self.step_size, within)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
-
-    def formula(self, problem: Problem, episode: int) -> float:
-        """beta without ``beta_scale``."""
-        t = lemma_index(updates(problem, episode), self.reg)
-        bound, reg = problem.param_bound, self._reg(problem)
-        return livarot_radius(t, problem.dim, problem.horizon, bound, reg, self.failure_level)
-
-    def _reg(self, problem: Problem) -> float:
-        return 144.0 * problem.dim if self.reg is None else self.reg
+    def optimism(self) -> Rule:
+        return VarianceBonus()

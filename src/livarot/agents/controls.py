@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.agents.base import NoState
+from livarot.agents.base import BaseAgent, NoState
 from livarot.core.arguments import checked
 from livarot.errors import bad, shown
 from livarot.model.episodes import Episodes, Plan, check_policy
@@ -16,16 +16,10 @@ from livarot.model.problem import Problem
 from livarot.simulation.streams import AgentRandom
 
 
-@checked
-@dataclass(frozen=True)
-class Uniform:
-    """Every action with the same probability: a stochastic policy, so its exact regret has no noise."""
+class Control(BaseAgent[NoState]):
+    """An agent that plays the same policy for ever."""
 
-    name: ClassVar[str] = "uniform"
-
-    def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
-        shape = (1, problem.horizon, problem.n_states, problem.n_actions)
-        return NoState(np.full(shape, 1.0 / problem.n_actions))
+    learns: ClassVar[bool] = False
 
     def plan(self, problem: Problem, state: NoState, rng: AgentRandom) -> Plan:
         return Plan(state.policy)
@@ -35,14 +29,27 @@ class Uniform:
 
 
 @checked
+@dataclass(frozen=True)
+class Uniform(Control):
+    """Every action with the same probability: a stochastic policy, so its exact regret has no noise."""
+
+    name: ClassVar[str] = "uniform"
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
+        shape = (1, problem.horizon, problem.n_states, problem.n_actions)
+        return NoState(np.full(shape, 1.0 / problem.n_actions))
+
+
+@checked
 @dataclass(frozen=True, eq=False)
-class Oracle:
+class Oracle(Control):
     """Plays a given policy, normally ``solve(mdp).policy``: the one agent that may know theta*.
 
     ``policy`` is (H, S) or (H, S, A) for all replicas, or has a leading axis with one policy per replica.
     """
 
     name: ClassVar[str] = "oracle"
+    plays_given_policy: ClassVar[bool] = True
 
     policy: NDArray[Any] = field(repr=False)  # what to play
 
@@ -55,7 +62,6 @@ class Oracle:
         return table.ndim == (2 if np.issubdtype(table.dtype, np.integer) else 3)
 
     def select(self, replicas: slice) -> Oracle:
-        """The agent of some of the replicas, when a run is split between workers."""
         return self if self._single() else Oracle(np.asarray(self.policy)[replicas])
 
     def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
@@ -64,9 +70,3 @@ class Oracle:
         if len(tables) not in (1, n_replicas):
             raise bad("policy", f"{len(tables)} policies for {n_replicas} seeds", cure="give one, or one per seed")
         return NoState(np.stack([check_policy(problem, one) for one in tables]))
-
-    def plan(self, problem: Problem, state: NoState, rng: AgentRandom) -> Plan:
-        return Plan(state.policy)
-
-    def update(self, problem: Problem, state: NoState, episodes: Episodes) -> NoState:
-        return state

@@ -12,32 +12,26 @@ The radius counts the updates that still have weight, n = (1 - discount^t)/(1 - 
 bias that the drift itself brings.  Cost: the whitener of every block is recomputed each episode, not only that of the
 blocks that were visited.  With a shared theta the matrix fades once per episode, not once per stage.
 """
-# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from livarot.agents.online import MirrorDescent, OnlineState
+from livarot.agents.parts import updates
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
 from livarot.errors import bad, require_positive
-from livarot.estimation.omd import ball, initial_estimate, omd_update, whitened
-from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate
+from livarot.estimation.omd import initial_estimate, whitened
+from livarot.model.episodes import Episodes, Estimate, check_estimate
 from livarot.model.problem import Problem
-from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
-from livarot.simulation.streams import AgentRandom
-
-
-class DriftingLivarotState(NamedTuple):
-    estimate: Estimate
-    episode: int
 
 
 @checked(discount=require_positive)
 @dataclass(frozen=True)
-class DriftingLivarot:
+class DriftingLivarot(MirrorDescent):
     """LIVAROT with a memory of about 1/(1 - discount) episodes, or of ``restart_every`` at most."""
 
     name: ClassVar[str] = "drifting-livarot"
@@ -54,30 +48,23 @@ class DriftingLivarot:
         if self.discount > 1.0:
             raise bad("discount", f"{self.discount} is above 1", cure="1 forgets nothing, 0.99 about 100 episodes back")
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> DriftingLivarotState:
-        return DriftingLivarotState(initial_estimate(problem, n_replicas, self.reg), 0)
+    def optimism(self) -> Rule:
+        return self.rule
 
-    def plan(self, problem: Problem, state: DriftingLivarotState, rng: AgentRandom) -> Plan:
-        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), self.rule)
-
-    def update(self, problem: Problem, state: DriftingLivarotState, episodes: Episodes) -> DriftingLivarotState:
+    def update(self, problem: Problem, state: OnlineState, episodes: Episodes) -> OnlineState:
         episode = state.episode + 1
         if self.restart_every is not None and episode % self.restart_every == 0:
-            return DriftingLivarotState(initial_estimate(problem, len(episodes.states), self.reg), episode)
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        faded = self._fade(problem, state.estimate)
-        return DriftingLivarotState(omd_update(problem, faded, episodes, self.step_size, within), episode)
+            return OnlineState(initial_estimate(problem, len(episodes.states), self.reg), episode)
+        return OnlineState(self._step(problem, self._fade(problem, state.estimate), episodes), episode)
 
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
+    def formula(self, problem: Problem, episode: int) -> float:
         if self.restart_every is not None:
             episode %= self.restart_every
         weight = float(episode)
         if self.discount < 1.0:
             weight = (1.0 - self.discount**episode) / (1.0 - self.discount)
-        updates = int(weight * (problem.horizon if problem.shared_parameter else 1))
-        bound, dim = problem.param_bound, problem.dim
-        return self.beta_scale * livarot_radius(updates, dim, problem.horizon, bound, self.reg, self.failure_level)
+        count = int(weight * updates(problem, 1))
+        return livarot_radius(count, problem.dim, problem.horizon, problem.param_bound, self.reg, self.failure_level)
 
     def _fade(self, problem: Problem, estimate: Estimate) -> Estimate:
         if self.discount == 1.0:

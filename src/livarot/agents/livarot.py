@@ -14,7 +14,7 @@ C_h is the plain ellipsoid (E17).  No clipping: a maximum over true kernels boun
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from livarot.agents.exploration import (
     kappa_of,
     rho,
 )
-from livarot.agents.parts import lemma_index, updates
+from livarot.agents.parts import ConfidenceAgent, lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
 from livarot.core.arguments import checked
 from livarot.core.sizes import require_memory
@@ -60,7 +60,7 @@ class LivarotState(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class Livarot:
+class Livarot(ConfidenceAgent[LivarotState]):
     """LIVAROT, both phases; see :meth:`paper` and :meth:`theory` for the published constants."""
 
     name: ClassVar[str] = "livarot"
@@ -107,6 +107,14 @@ class Livarot:
             n_episodes=n_episodes,
         )
 
+    @property
+    def burn_in(self) -> int | None:
+        return self.n_explore
+
+    def beside_the_sets(self) -> tuple[str, ...]:
+        unused = () if self.n_explore != 0 else ("reg_explore", "kappa", "start_at_mle", "warm_start")
+        return (*super().beside_the_sets(), "n_explore", "exploration", "n_episodes", *unused)
+
     def init(self, problem: Problem, n_replicas: int = 1) -> LivarotState:
         tau = self._tau(problem)
         require_memory("n_explore", "the record of the exploration", 2 * n_replicas * tau * problem.horizon)
@@ -150,6 +158,10 @@ class Livarot:
             t, reg = lemma_index(updates(problem, episode - n_explore), self.reg), self._reg(problem)
             beta = livarot_radius(t, problem.dim, problem.horizon, problem.param_bound, reg, self.failure_level)
         return self.beta_scale * beta
+
+    def formula(self, problem: Problem, episode: int) -> float:
+        """beta without ``beta_scale``."""
+        return replace(self, beta_scale=1.0).radius(problem, episode)
 
     def _end_exploration(self, problem: Problem, state: LivarotState) -> LivarotState:
         tau = state.log.pairs.shape[1]

@@ -1,13 +1,70 @@
-"""Small pieces that several agents use: what counts as data, the constant kappa, a line in the log."""
+"""What several agents share: their confidence sets, a state with all data, what counts as data, the constant kappa."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
+from typing import NamedTuple
 
+from livarot.agents.base import BaseAgent, State, presets_of
 from livarot.agents.exploration import kappa_of
-from livarot.errors import bad
+from livarot.errors import LivarotError, bad
+from livarot.estimation.history import History
+from livarot.model.episodes import Estimate
 from livarot.model.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+
+class ConfidenceAgent(BaseAgent[State]):
+    """An agent with sets {|theta - theta_hat|_gram <= beta}: beta is ``beta_scale`` times the radius of a theory."""
+
+    failure_level: float  # delta
+    beta_scale: float = 1.0  # multiplies the radius; 1 is the theory's
+
+    def formula(self, problem: Problem, episode: int) -> float:
+        """beta of the plan made after ``episode`` episodes, without ``beta_scale``."""
+        raise NotImplementedError
+
+    def radius(self, problem: Problem, episode: int) -> float:
+        """beta of the plan made after ``episode`` episodes; ``formula`` looks at the arguments."""
+        return self.beta_scale * self.formula(problem, episode)
+
+    def promised_coverage(self) -> float | None:
+        """1 - delta for the settings of the preset ``theory``, whatever delta is, and for a larger radius.
+
+        >>> from livarot.agents import Livarot
+        >>> Livarot.theory(50).promised_coverage(), Livarot(step_size=1.0, reg=None, beta_scale=2.0).promised_coverage()
+        (0.95, 0.95)
+        >>> Livarot(reg=None, beta_scale=1.0).promised_coverage() is None  # another step size
+        True
+        """
+        try:
+            theory, settings = presets_of(type(self))["theory"](1), dataclasses.fields(self)  # type: ignore[arg-type]
+        except (KeyError, LivarotError, TypeError, ValueError):  # none, or something else in a user's subclass
+            return None
+        if type(theory) is not type(self) or self.beta_scale < theory.beta_scale:
+            return None
+        fixed = {setting.name for setting in settings} - set(self.beside_the_sets())
+        same = all(getattr(self, name) == getattr(theory, name) for name in fixed)
+        return 1.0 - self.failure_level if same else None
+
+    def beside_the_sets(self) -> tuple[str, ...]:
+        """Settings that may differ from the theory's without touching its sets (``beta_scale`` may only be larger)."""
+        return "failure_level", "beta_scale", "rule", "bonus_constant"
+
+    def log_radius(self, problem: Problem) -> None:
+        """Say at debug level what the radius of the first plan is."""
+        logger.debug("%s: the radius of the first plan is %.6g", self.name, self.radius(problem, 0))
+
+
+class LikelihoodState(NamedTuple):
+    """The estimate with its Gram matrix, all data, and the number of episodes."""
+
+    estimate: Estimate
+    history: History
+    episode: int
 
 
 def updates(problem: Problem, episodes: int) -> int:
@@ -35,13 +92,8 @@ def outcomes(problem: Problem) -> int:
 
 
 def finite_kappa(problem: Problem, kappa: float | None) -> float:
-    """The given kappa, or the bound U^2 exp(4B) (:func:`kappa_of`), refused where that is no number any more."""
+    """The given kappa, or the bound U^2 exp(4B) (:func:`kappa_of`), refused where that is not a number any more."""
     value = kappa_of(problem, kappa)
     if not math.isfinite(value):
         raise bad("kappa", f"U^2 exp(4B) overflows at B = {problem.param_bound:.4g}", cure="give kappa yourself")
     return value
-
-
-def log_radius(logger: logging.Logger, name: str, theory: float, used: float) -> None:
-    """Say at debug level what the formula gives for the first episode and what is used."""
-    logger.debug("%s: the radius of the first plan is %.6g by its formula, %.6g as scaled", name, theory, used)

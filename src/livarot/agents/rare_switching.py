@@ -28,14 +28,14 @@ from __future__ import annotations
 import math
 import threading
 from collections import namedtuple
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.agents.base import Agent
+from livarot.agents.base import Agent, Wrapper, declared, part_of
 from livarot.agents.exploration import Log
 from livarot.agents.livarot import Livarot
 from livarot.core.arguments import checked
@@ -64,7 +64,7 @@ class Kept(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class RareSwitching:
+class RareSwitching(Wrapper):
     """Another agent with few plans; its state is the agent's own and one more field, ``kept``."""
 
     name: ClassVar[str] = "rare-switching"
@@ -86,15 +86,15 @@ class RareSwitching:
             np.zeros(n_replicas, dtype=np.int64),
             np.zeros((n_replicas, 0)),
             np.ones(n_replicas, dtype=np.int64),
-            counts[:, :0] if _estimate(inner) is not None else counts,
+            counts if part_of(inner, Estimate) is None else counts[:, :0],
             0,
         )
         kind: Any = type(inner)
         return _extended(kind)(*inner, kept._replace(reference=_growth(problem, inner, kept.counts)))
 
-    def select(self, replicas: slice) -> RareSwitching:
-        """The agent of some of the replicas, when a run is split between workers."""
-        return replace(self, agent=self.agent.select(replicas)) if hasattr(self.agent, "select") else self
+    def promised_coverage(self) -> float | None:
+        """That of the agent: sets that are kept for several episodes are sets of the same sequence."""
+        return declared(self.agent).promised_coverage()
 
     def plan(self, problem: Problem, state: Any, rng: AgentRandom) -> Plan:
         kept: Kept = state.kept
@@ -142,8 +142,8 @@ class RareSwitching:
         return type(state)(*inner, kept)
 
     def _due(self, inner: Any, growth: FloatArray, kept: Kept) -> BoolArray:
-        log = getattr(inner, "log", None)
-        if isinstance(log, Log) and kept.episode <= log.pairs.shape[1]:
+        log = part_of(inner, Log)
+        if log is not None and kept.episode <= log.pairs.shape[1]:
             return np.ones(len(growth), dtype=np.bool_)
         if kept.counts.shape[1]:
             grown = growth >= self.factor * np.maximum(kept.reference, 1.0)
@@ -175,13 +175,9 @@ def _inner(state: Any) -> Any:
     return type(state).inner(*state[:-1])
 
 
-def _estimate(inner: Any) -> Estimate | None:
-    return next((part for part in inner if isinstance(part, Estimate)), None)
-
-
 def _growth(problem: Problem, inner: Any, counts: IntArray) -> FloatArray:
     """log det of each Gram matrix (R, K), or visits of each pair (R, pairs)."""
-    estimate = _estimate(inner)
+    estimate = part_of(inner, Estimate)
     if estimate is None:
         return pair_visits(laws_of(problem), counts).astype(np.float64)
     out = np.empty(estimate.whiten.shape[:2])

@@ -14,29 +14,23 @@ sampling, and no regret bound is proved.  With ``project`` the sample is moved i
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
-from livarot.agents.parts import lemma_index, log_radius, updates
-from livarot.confidence.radii import livarot_radius
+from livarot.agents.online import LivarotSets, OnlineState
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
 from livarot.estimation.ons import project_on_ball
-from livarot.model.episodes import Episodes, Plan
+from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import PlugIn
 from livarot.planning.sampling import posterior_sample
 from livarot.simulation.streams import AgentRandom
 
-logger = logging.getLogger(__name__)
-
 
 @checked
 @dataclass(frozen=True)
-class ThompsonLivarot:
+class ThompsonLivarot(LivarotSets):
     """OMD and one Gaussian sample per episode."""
 
     name: ClassVar[str] = "thompson-livarot"
@@ -52,31 +46,9 @@ class ThompsonLivarot:
         """The estimate with the constants of LIVAROT's theorem and v its full radius (a guess)."""
         return cls(step_size=1.0, reg=None, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
-
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
+    def plan(self, problem: Problem, state: OnlineState, rng: AgentRandom) -> Plan:
         normals = rng.of(len(state.estimate.theta)).normal((problem.n_parameters, problem.dim))
         theta = posterior_sample(problem, state.estimate, self.radius(problem, state.episode), normals)
         if self.project:
             theta = project_on_ball(problem, theta, state.estimate.gram, problem.param_bound)
         return optimistic_plan(problem, state.estimate._replace(theta=theta), 0.0, PlugIn())
-
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self.step_size, within)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """v of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
-
-    def formula(self, problem: Problem, episode: int) -> float:
-        """v without ``beta_scale``."""
-        t = lemma_index(updates(problem, episode), self.reg)
-        bound, reg = problem.param_bound, self._reg(problem)
-        return livarot_radius(t, problem.dim, problem.horizon, bound, reg, self.failure_level)
-
-    def _reg(self, problem: Problem) -> float:
-        return 144.0 * problem.dim if self.reg is None else self.reg

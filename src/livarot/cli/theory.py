@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from livarot import agents, envs
-from livarot.agents.base import Agent
+from livarot.agents.base import Agent, declared
 from livarot.cli.progress import progress_shown
 from livarot.errors import bad, require_positive_int
 from livarot.model.problem import MNLMDP
@@ -18,6 +18,7 @@ from livarot.planning.exact import solve
 from livarot.report.output import check_folder
 from livarot.running.run import run
 from livarot.studies.variance import experiment as variance_study
+from livarot.sweeps.keys import plays_given_policy
 from livarot.theory.auditing import Audit, audit, shown
 from livarot.theory.facts import sigma_bar_worst
 from livarot.theory.promises import promises
@@ -81,8 +82,9 @@ def promised(mdp: MNLMDP, agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
     """Constants and bounds under the keys of the JSON output; sigma_bar is that of the worst trajectory."""
     constants = Constants.of(mdp)
     worst = sigma_bar_worst(mdp)
-    level, burn_in = (getattr(agent, name, None) for name in ("failure_level", "n_explore"))
-    bounds = promises(constants, n_episodes, sigma_bar=worst, failure_level=level, n_explore=burn_in)
+    own = declared(agent)
+    level = own.facts().get("failure_level")
+    bounds = promises(constants, n_episodes, sigma_bar=worst, failure_level=level, n_explore=own.burn_in)
     return constants.to_json() | {"sigma_bar_worst": worst} | bounds
 
 
@@ -101,8 +103,8 @@ def _audited(
 
 
 def make_agent(name: str, mdp: MNLMDP, settings: dict[str, Any]) -> Agent[Any]:
-    """A registered agent; the oracle gets the optimal policy."""
-    if name == "oracle":
+    """A registered agent; one that plays a given policy gets the optimal one."""
+    if plays_given_policy(name):
         settings = {"policy": solve(mdp).policy} | settings
     return agents.make(name, **settings)
 

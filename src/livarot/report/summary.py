@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot import agents
+from livarot.agents.base import declared, declared_by
 from livarot.core.arrays import FloatArray
 from livarot.errors import LivarotError
 from livarot.report.read_runs import (
@@ -45,7 +46,6 @@ from livarot.report.statistics import (
 )
 from livarot.sweeps.keys import Cell, built, canonical
 from livarot.sweeps.names import Name, agent_names, environment_names, family_names, without_horizon
-from livarot.theory.facts import promised_coverage
 
 RESAMPLES = 1000
 LEAST_POINTS = 12
@@ -54,7 +54,6 @@ MAX_PAIRS = 2000
 NO_REGRET = 1e-9  # rounding
 PLAIN_DIGITS = 4  # of a number without an interval
 LARGE, SMALL = 1e6, 1e-3  # beyond, numbers are told with powers of ten
-CONTROLS = ("oracle", "uniform")
 
 
 class Curve(NamedTuple):
@@ -159,7 +158,8 @@ def summarise(runs: Runs) -> Summary:
 def is_control(agent: str, settings: Mapping[str, Any]) -> bool:
     """Does it not learn?  An agent that wraps another one is what that one is."""
     inner = settings.get("agent")
-    return agent in CONTROLS or (isinstance(inner, dict) and is_control(str(inner.get("name")), inner))
+    control = agent in agents.registry and not declared_by(agents.registry._entry(agent).factory).learns
+    return control or (isinstance(inner, dict) and is_control(str(inner.get("name")), inner))
 
 
 def _cell_summary(cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], points: int) -> CellSummary:
@@ -227,7 +227,7 @@ def promised(cell: Cell) -> float | None:
         made = agents.make(cell.agent, **{name: built(value) for name, value in cell.agent_settings.items()})
     except (LivarotError, TypeError):  # the oracle among them, which needs a policy
         return None
-    return promised_coverage(made)
+    return declared(made).promised_coverage()
 
 
 def contradicted(audit: Mapping[str, Any]) -> bool:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot import envs
-from livarot.agents.base import Agent, load_state, save_state
+from livarot.agents.base import Agent, declared, load_state, save_state
 from livarot.agents.controls import Oracle
 from livarot.envs.drifting import Drifting
 from livarot.errors import LivarotError, bad
@@ -93,8 +93,8 @@ def agent_checks(agent: Agent[Any], *, env: MNLMDP | None = None) -> Iterator[tu
         require_agent(agent)
     if env is not None:
         require_model(env)
-    elif hasattr(agent, "made_for"):
-        env = small(agent.made_for)
+    elif (made_for := declared(agent).made_for) is not None:
+        env = small(made_for)
     usual = [env] if env is not None else [small("hard-chain-fixed"), small("river-swim")]
     every = [env] if env is not None else [small(name) for name in envs.registry if name not in envs.LARGE]
     rules: dict[str, Check] = {
@@ -270,7 +270,7 @@ def _determinism(agent: Agent[Any], mdp: MNLMDP) -> None:
 def _grouping(agent: Agent[Any], mdp: MNLMDP) -> None:
     together = run(mdp, agent, 15, seed=SEEDS)
     for index, seed in enumerate(SEEDS):
-        one = agent.select(slice(index, index + 1)) if hasattr(agent, "select") else agent
+        one = declared(agent).select(slice(index, index + 1))
         alone = run(mdp, one, 15, seed=seed)
         for name, column in together.columns.items():
             equal = _same(column[index].filled(0.0), alone.columns[name][0].filled(0.0))
@@ -323,7 +323,7 @@ def _plays(agent: Agent[Any], mdp: MNLMDP) -> None:
 
 
 def _cost(agent: Agent[Any], mdp: MNLMDP) -> None:
-    if getattr(agent, "cost_grows", False):
+    if declared(agent).cost_grows:
         return
     seeds, state = SEEDS[:2], agent.init(mdp.problem, 2)
     done, seconds, sizes = 0, [], []

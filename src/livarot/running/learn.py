@@ -29,7 +29,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from livarot.agents.base import Agent
+from livarot.agents.base import Agent, part_of
 from livarot.agents.states import require_state
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.sizes import require_memory
@@ -214,8 +214,8 @@ class LearnResult:
     @cached_property
     def model(self) -> MNLMDP | None:
         """The problem with the agent's estimate of theta, for agents that keep one."""
-        estimate = getattr(self.state.agent, "estimate", None)
-        if not isinstance(estimate, Estimate):
+        estimate = part_of(self.state.agent, Estimate)
+        if estimate is None:
             return None
         theta = estimate.theta[0]
         bound = max(self.problem.param_bound, float(np.linalg.norm(theta, axis=1).max()))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.agents.base import Agent
+from livarot.agents.base import Agent, declared
 from livarot.core.sizes import require_memory
 from livarot.core.threads import Look, in_threads
 from livarot.envs.drifting import Drifting
@@ -71,7 +71,7 @@ def run(
                 progress(count)
 
         own = models if len(models) == 1 else models[part]
-        chosen = agent.select(part) if hasattr(agent, "select") else agent
+        chosen = declared(agent).select(part)
         replicas = Replicas(own, chosen, n_episodes, seeds[part])
         replicas.advance(n_episodes, after if workers > 1 else progress)
         return replicas.found()
@@ -97,7 +97,7 @@ def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[
     models: list[MNLMDP] = []
     for truth in truths:
         models += [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth]
-    return facts_of(models, agent)
+    return facts_of(models, declared(agent))
 
 
 def _terms(problem: Problem) -> int:

@@ -24,6 +24,7 @@ import numpy as np
 from livarot.agents.base import Agent
 from livarot.core.arrays import FloatArray
 from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
+from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
 from livarot.running.result import RunResult
 from livarot.running.run import run
@@ -160,12 +161,15 @@ def tune(
 
 
 def _instance(agent: Agent[Any] | type[Agent[Any]]) -> Agent[Any]:
-    if not is_dataclass(agent) or not all(hasattr(agent, name) for name in ("init", "plan", "update")):
-        raise bad("agent", f"{agent!r} is no agent", cure="give an agent or its class, such as livarot.agents.Livarot")
+    if not is_dataclass(agent):
+        raise bad(
+            "agent", f"{agent!r} is not an agent", cure="give an agent or its class, such as livarot.agents.Livarot"
+        )
     if not isinstance(agent, type):
+        require_agent(agent)
         return agent
     try:
-        return agent()
+        return _instance(agent())
     except TypeError as error:
         cure = "give an agent that has them: only the fields of the grid are replaced"
         raise bad("agent", f"{agent.__name__} needs settings ({error})", cure=cure) from error

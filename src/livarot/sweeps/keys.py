@@ -26,7 +26,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from livarot import agents, envs
-from livarot.agents.base import Agent
+from livarot.agents.base import Agent, declared_by, presets_of
 from livarot.agents.exploration import LiteralExploration, StateAwareExploration
 from livarot.agents.tabular.ucbvi import Bernstein, Hoeffding, Simple
 from livarot.errors import bad, require_positive_int
@@ -45,7 +45,6 @@ from livarot.registry import Registry
 
 RUN_SCHEMA = 1  # part of every key; raised when the same content means another run
 EPISODES = "$episodes"  # a setting with this value is the run's number of episodes
-PRESETS = ("paper", "theory", "single-phase")
 MAX_INT = 1 << 63
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(None)}
 
@@ -155,9 +154,9 @@ class Cell:
         return envs.make(self.environment, **self.environment_settings)
 
     def learner(self, mdp: MNLMDP) -> Agent[Any]:
-        """The agent, built; the oracle gets the optimal policy of ``mdp``."""
-        if self.agent == "oracle":
-            return agents.make("oracle", policy=solve(mdp).policy)
+        """The agent, built; one that plays a given policy gets the optimal one of ``mdp``."""
+        if plays_given_policy(self.agent):
+            return agents.make(self.agent, policy=solve(mdp).policy)
         return agents.make(self.agent, **{name: built(value) for name, value in self.agent_settings.items()})
 
 
@@ -220,9 +219,9 @@ def environment_content(name: str, settings: Mapping[str, Any]) -> dict[str, Any
 
 def agent_content(name: str, settings: Mapping[str, Any], episodes: int, preset: str | None = None) -> dict[str, Any]:
     """Every field of the agent, components as tables with their name."""
-    if name == "oracle":
+    if plays_given_policy(name):
         if settings or preset:
-            raise bad("agents", "the oracle takes no settings: it plays the optimal policy")
+            raise bad("agents", f"the {name} takes no settings: it plays the optimal policy")
         return {}
     factory = _factory(agents.registry, name, settings)
     chosen = _typed(name, factory, {key: built(value) for key, value in settings.items()})
@@ -231,6 +230,11 @@ def agent_content(name: str, settings: Mapping[str, Any], episodes: int, preset:
         if preset is None
         else dataclasses.replace(_preset(name, factory, preset, episodes), **chosen)
     )
+
+
+def plays_given_policy(name: str) -> bool:
+    """Does the agent of this name play a policy that it is given, such as the optimal one?"""
+    return name in agents.registry and declared_by(agents.registry._entry(name).factory).plays_given_policy
 
 
 def built(value: Any) -> Any:
@@ -247,13 +251,11 @@ def built(value: Any) -> Any:
 
 
 def _preset(name: str, factory: Any, preset: str, episodes: int) -> Any:
-    method = getattr(factory, preset.replace("-", "_"), None) if preset in PRESETS else None
-    if method is None:
-        known = [p for p in PRESETS if hasattr(factory, p.replace("-", "_"))]
+    known = presets_of(factory)
+    if preset not in known:
         cure = f"its presets: {', '.join(known)}" if known else "it has none"
         raise bad("agents", f"{name!r} has no preset {preset!r}", cure=cure)
-    wants = inspect.signature(method).parameters
-    return method(n_episodes=episodes) if "n_episodes" in wants else method()
+    return known[preset](episodes)
 
 
 def _factory(registry: Registry[Any], name: str, settings: Mapping[str, Any]) -> Any:

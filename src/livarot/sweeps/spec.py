@@ -29,11 +29,11 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from livarot import agents, envs
+from livarot.agents.base import PRESETS
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import check_depth, parse_json, read_regular
 from livarot.sweeps.keys import (
-    PRESETS,
     Cell,
     Run,
     agent_content,
@@ -41,6 +41,7 @@ from livarot.sweeps.keys import (
     components,
     digest,
     environment_content,
+    plays_given_policy,
     resolved,
 )
 from livarot.sweeps.store.records import MAX_BYTES
@@ -284,7 +285,7 @@ def json_schema() -> dict[str, Any]:
 
 def _settings(registry: Any, name: str, inspect: Any) -> list[str]:
     known = inspect.signature(registry._entry(name).factory).parameters
-    return [] if name == "oracle" else list(known)
+    return [] if plays_given_policy(name) else list(known)
 
 
 def _text(path: Path) -> str:

@@ -335,7 +335,7 @@ def _regret(result: Result, bounds: dict[str, Any] | None, facts: Mapping[str, A
     if bounds is None:
         lines.append(("upper and lower bounds", "the result carries no facts", "pass mdp="))
         return found, lines
-    promised = result.agent == "livarot" and _claimed(facts) and facts["agent"].get("n_explore") is None
+    promised = _claimed(facts) and facts["agent"].get("n_explore", 0) is None  # None: the burn-in of the theorem
     upper, least = bounds["upper"], bounds["upper_least"]
     lines.append(
         (
@@ -389,7 +389,7 @@ def shown(value: float | None, log: float | None) -> str:
 
 
 def _claimed(facts: Mapping[str, Any]) -> bool:
-    """Are the agent's sets promised to hold theta* (:func:`livarot.theory.facts.promised_coverage`)?"""
+    """Are the agent's sets promised to hold theta* (``promised_coverage`` of its facts)?"""
     return facts.get("agent", {}).get("promised_coverage") is not None
 
 

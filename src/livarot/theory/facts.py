@@ -7,26 +7,20 @@ the facts, for it can take seconds (:func:`livarot.theory.constants.kappa`).
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.errors import LivarotError, bad
+from livarot.errors import bad
 from livarot.layout import Entry, Layout, Misfit
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import Solution, checked_solution, solve, solve_kernel
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
-
-# settings that may differ from the theory's without touching its confidence sets; the radius may only be larger
-NOT_OF_THE_SETS = ("failure_level", "beta_scale", "rule", "bonus_constant", "n_explore", "exploration", "n_episodes")
-OF_THE_BURN_IN = ("reg_explore", "kappa", "start_at_mle", "warm_start")  # without one they mean nothing
 
 _SIZE, _POSITIVE = Entry(int, 1, 1e8), Entry(float, 0.0)
 PROBLEM = {
@@ -128,56 +122,15 @@ def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     return math.sqrt(float(variance.max(axis=1).sum()) / mdp.problem.horizon**3)
 
 
-def promised_coverage(agent: Any) -> float | None:
-    """1 - delta if the theory promises that theta* stays in this agent's confidence sets, otherwise None.
+class Described(Protocol):
+    """What tells its settings and the coverage that its theory promises (:class:`livarot.agents.base.Declaration`)."""
 
-    It does for the settings of the preset ``theory``, whatever delta is, and for a larger radius.  Sets that are kept
-    for several episodes are sets of the same sequence, so rare switching inherits the promise.
-
-    >>> from livarot.agents import Livarot
-    >>> promised_coverage(Livarot.theory(50)), promised_coverage(Livarot(step_size=1.0, reg=None, beta_scale=2.0))
-    (0.95, 0.95)
-    >>> promised_coverage(Livarot(reg=None, beta_scale=1.0)) is None  # another step size
-    True
-    """
-    if getattr(agent, "name", None) == "rare-switching":
-        return promised_coverage(getattr(agent, "agent", None))
-    theory, delta = _theory_of(agent), getattr(agent, "failure_level", None)
-    scale, least = (getattr(one, "beta_scale", None) for one in (agent, theory))
-    if scale is None or least is None or delta is None or scale < least:
-        return None
-    free = NOT_OF_THE_SETS + (OF_THE_BURN_IN if getattr(agent, "n_explore", None) == 0 else ())
-    fixed = [part.name for part in dataclasses.fields(agent) if part.name not in free]
-    return 1.0 - delta if all(getattr(agent, name) == getattr(theory, name) for name in fixed) else None
+    def facts(self) -> dict[str, Any]: ...
 
 
-def _theory_of(agent: Any) -> Any:
-    """The agent's preset of that name, or None."""
-    preset = getattr(type(agent), "theory", None)
-    if not dataclasses.is_dataclass(agent) or not callable(preset):
-        return None
-    try:
-        found = preset(n_episodes=1) if "n_episodes" in inspect.signature(preset).parameters else preset()
-    except (LivarotError, TypeError, ValueError):  # something else of that name, in an agent of the user's
-        return None
-    return found if type(found) is type(agent) else None
-
-
-def agent_facts(agent: object) -> dict[str, Any]:
-    """The hyper-parameters of an agent that are numbers, text, truth values or None, and its promised coverage."""
-    found: dict[str, Any] = {"promised_coverage": promised_coverage(agent)}
-    if dataclasses.is_dataclass(agent):
-        for part in dataclasses.fields(agent):
-            value = getattr(agent, part.name)
-            plain = value is None or isinstance(value, bool | int | str)
-            if plain or (isinstance(value, float) and math.isfinite(value)):
-                found[part.name] = value
-    return found
-
-
-def facts_of(models: Sequence[MNLMDP], agent: object) -> dict[str, Any]:
+def facts_of(models: Sequence[MNLMDP], agent: Described) -> dict[str, Any]:
     """All facts of a run."""
-    return problem_facts(models) | {"agent": agent_facts(agent)}
+    return problem_facts(models) | {"agent": agent.facts()}
 
 
 def _range(x: FloatArray) -> dict[str, float]:

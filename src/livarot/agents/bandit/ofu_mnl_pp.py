@@ -21,30 +21,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from livarot.agents.bandit.one_stage import informative_stage, one_stage_plan, raised_utility, utility_box
+from livarot.agents.bandit.one_stage import OneStageAgent, raised_utility, utility_box
 from livarot.agents.parts import lemma_index
 from livarot.confidence.radii import livarot_radius
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Estimate, Plan
 from livarot.model.problem import Problem
-from livarot.simulation.streams import AgentRandom
-
-
-class OFUMNLPPState(NamedTuple):
-    estimate: Estimate
-    episode: int
+from livarot.planning.optimistic.rule import LaneRule
 
 
 @checked
 @dataclass(frozen=True)
-class OFUMNLPP:
+class OFUMNLPP(OneStageAgent):
     """OMD with optimistic utilities."""
 
     name: ClassVar[str] = "ofu-mnl-pp"
-    made_for: ClassVar[str] = "mnl-bandit"
 
     step_size: float | None = 1.0  # eta; None is the theory's (1 + 3 sqrt2 B)/2
     reg: float | None = 1.0  # lambda; None is the theory's max{12 sqrt2 B eta, 144 eta d, 2}
@@ -57,31 +49,18 @@ class OFUMNLPP:
         """The constants of the paper (likely)."""
         return cls(step_size=None, reg=None, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> OFUMNLPPState:
-        informative_stage(problem, self.name)
-        return OFUMNLPPState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
+    def optimism(self) -> LaneRule:
+        rule: LaneRule = raised_utility if self.printed_utilities else utility_box
+        return rule
 
-    def plan(self, problem: Problem, state: OFUMNLPPState, rng: AgentRandom) -> Plan:
-        rule = raised_utility if self.printed_utilities else utility_box
-        return one_stage_plan(problem, state.estimate, self.radius(problem, state.episode), rule, self.name)
-
-    def update(self, problem: Problem, state: OFUMNLPPState, episodes: Episodes) -> OFUMNLPPState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
-        return OFUMNLPPState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes, one OMD step each."""
+    def formula(self, problem: Problem, episode: int) -> float:
+        """beta without ``beta_scale``; one OMD step per episode."""
         t, reg = lemma_index(episode, self.reg), self._reg(problem)
-        return self.beta_scale * livarot_radius(t, problem.dim, 1, problem.param_bound, reg, self.failure_level)
+        return livarot_radius(t, problem.dim, 1, problem.param_bound, reg, self.failure_level)
 
-    def _step_size(self, problem: Problem) -> float:
-        if self.step_size is not None:
-            return self.step_size
+    def theory_step_size(self, problem: Problem) -> float:
         return 0.5 * (1.0 + 3.0 * math.sqrt(2.0) * problem.param_bound)
 
-    def _reg(self, problem: Problem) -> float:
-        if self.reg is not None:
-            return self.reg
+    def theory_reg(self, problem: Problem) -> float:
         eta = self._step_size(problem)
         return max(12.0 * math.sqrt(2.0) * problem.param_bound * eta, 144.0 * eta * problem.dim, 2.0)

@@ -22,29 +22,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from livarot.agents.bandit.one_stage import gradient_bound, informative_stage, one_stage_plan
+from livarot.agents.bandit.one_stage import OneStageAgent, gradient_bound
+from livarot.agents.parts import outcomes
 from livarot.confidence.radii import second_order_radius
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Estimate, Plan
 from livarot.model.problem import Problem
-from livarot.simulation.streams import AgentRandom
-
-
-class OFULMLogBState(NamedTuple):
-    estimate: Estimate
-    episode: int
+from livarot.planning.optimistic.rule import LaneRule
 
 
 @checked
 @dataclass(frozen=True)
-class OFULMLogB:
+class OFULMLogB(OneStageAgent):
     """OMD with the gradient bonus of the multinomial logit bandit."""
 
     name: ClassVar[str] = "oful-mlogb"
-    made_for: ClassVar[str] = "mnl-bandit"
 
     step_size: float | None = 3.0  # eta; None is the theory's log(K+1)/2 + B + 1, K + 1 = U
     reg: float | None = 1.0  # lambda; None is the theory's 84 sqrt2 eta (B + sqrt(K) d)
@@ -58,38 +51,20 @@ class OFULMLogB:
         """The constants of its paper (likely), with the explicit radius of OFU-MNL+."""
         return cls(step_size=None, reg=None, beta_scale=1.0, printed_radius=False)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> OFULMLogBState:
-        informative_stage(problem, self.name)
-        return OFULMLogBState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
+    def optimism(self) -> LaneRule:
+        rule: LaneRule = gradient_bound.with_settings(constant=self.bonus_constant)
+        return rule
 
-    def plan(self, problem: Problem, state: OFULMLogBState, rng: AgentRandom) -> Plan:
-        radius = self.radius(problem, state.episode)
-        return one_stage_plan(
-            problem, state.estimate, radius, gradient_bound.with_settings(constant=self.bonus_constant), self.name
-        )
-
-    def update(self, problem: Problem, state: OFULMLogBState, episodes: Episodes) -> OFULMLogBState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
-        return OFULMLogBState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        t, outcomes = episode + 1, max(problem.max_reachable, 2)
+    def formula(self, problem: Problem, episode: int) -> float:
+        t, d, n_outcomes = episode + 1, problem.dim, outcomes(problem)
         if self.printed_radius:
-            beta = math.log(outcomes) * math.log(t + 1.0) * math.sqrt(problem.dim)
-        else:
-            reg, eta = self._reg(problem), self._step_size(problem)
-            beta = second_order_radius(t, problem.dim, 1, outcomes, problem.param_bound, reg, eta, self.failure_level)
-        return self.beta_scale * beta
+            return math.log(n_outcomes) * math.log(t + 1.0) * math.sqrt(d)
+        reg, eta = self._reg(problem), self._step_size(problem)
+        return second_order_radius(t, d, 1, n_outcomes, problem.param_bound, reg, eta, self.failure_level)
 
-    def _step_size(self, problem: Problem) -> float:
-        if self.step_size is not None:
-            return self.step_size
-        return 0.5 * math.log(max(problem.max_reachable, 2)) + problem.param_bound + 1.0
+    def theory_step_size(self, problem: Problem) -> float:
+        return 0.5 * math.log(outcomes(problem)) + problem.param_bound + 1.0
 
-    def _reg(self, problem: Problem) -> float:
-        if self.reg is not None:
-            return self.reg
-        root = math.sqrt(max(problem.max_reachable - 1, 1))
+    def theory_reg(self, problem: Problem) -> float:
+        root = math.sqrt(outcomes(problem) - 1)
         return 84.0 * math.sqrt(2.0) * self._step_size(problem) * (problem.param_bound + root * problem.dim)

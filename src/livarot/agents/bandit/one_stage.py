@@ -18,18 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from livarot.agents.online import MirrorDescent, OnlineState
+from livarot.core.arguments import checked
 from livarot.core.arrays import IntArray
 from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, maximum, minimum, number_in, sqrt, with_number
 from livarot.core.law import expectation, softmax
 from livarot.errors import bad
 from livarot.model.derived import derived
-from livarot.model.episodes import Estimate, Plan
+from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
-from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.bounds import box_bound, box_weights, rounding
 from livarot.planning.optimistic.choice import dot, extremes, gradient, solver_room
 from livarot.planning.optimistic.rule import LaneRule, rule
+from livarot.simulation.streams import AgentRandom
 
 
 def informative_stage(problem: Problem, agent: str) -> int:
@@ -57,11 +59,23 @@ def _informative_stages(problem: Problem) -> IntArray:
     return np.flatnonzero(teaches)
 
 
-def one_stage_plan(problem: Problem, estimate: Estimate, radius: float, rule: LaneRule, agent: str) -> Plan:
-    """The optimistic policy of every replica; ``upper`` is certified unless the rule is ``raised_utility``."""
-    informative_stage(problem, agent)
-    plan = optimistic_plan(problem, estimate, radius, rule)
-    return plan._replace(upper=None if rule is raised_utility else plan.start_value)
+@checked
+class OneStageAgent(MirrorDescent):
+    """OMD and closed-form optimism; ``upper`` is certified unless the rule is ``raised_utility``."""
+
+    made_for = "mnl-bandit"
+
+    def optimism(self) -> LaneRule:
+        raise NotImplementedError
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> OnlineState:
+        informative_stage(problem, self.name)
+        return super().init(problem, n_replicas)
+
+    def plan(self, problem: Problem, state: OnlineState, rng: AgentRandom) -> Plan:
+        informative_stage(problem, self.name)
+        plan = super().plan(problem, state, rng)
+        return plan._replace(upper=None if self.optimism() is raised_utility else plan.start_value)
 
 
 class Constant(NamedTuple):

@@ -13,26 +13,23 @@ no bonus for a certain outcome.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
-from livarot.agents.parts import log_radius, outcomes, transitions
-from livarot.confidence.radii import mirror_alpha, mirror_radius, mirror_reg, optimistic_samples
+from livarot.agents.mnl.ucrl_mnl_plus import ChoSets
+from livarot.agents.online import OnlineState
+from livarot.agents.parts import outcomes
+from livarot.confidence.radii import optimistic_samples
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Plan
+from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
 from livarot.planning.sampling import OutcomeSampling, sampled_plan
 from livarot.simulation.streams import AgentRandom
 
-logger = logging.getLogger(__name__)
-
 
 @checked
 @dataclass(frozen=True)
-class ORRLMNL:
+class ORRLMNL(ChoSets):
     """OMD with sampled bonuses; the default is tuned for practice, :meth:`theory` is the paper's."""
 
     name: ClassVar[str] = "orrl-mnl"
@@ -49,38 +46,11 @@ class ORRLMNL:
         """The constants of the paper."""
         return cls(step_size=None, reg=None, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
-
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
+    def plan(self, problem: Problem, state: OnlineState, rng: AgentRandom) -> Plan:
         normals = rng.normal((problem.horizon, self.samples(problem), problem.dim))
         rule = OutcomeSampling(self.bonus_constant)
         return sampled_plan(problem, state.estimate, self.radius(problem, state.episode), rule, normals)
 
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
     def samples(self, problem: Problem) -> int:
         """M."""
         return optimistic_samples(problem.horizon * outcomes(problem)) if self.n_samples is None else self.n_samples
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
-
-    def formula(self, problem: Problem, episode: int) -> float:
-        """beta without ``beta_scale``."""
-        reg, count = self._reg(problem), transitions(problem, episode)
-        bound, level = problem.param_bound, self.failure_level
-        return mirror_radius(count, problem.dim, problem.horizon, outcomes(problem), bound, reg, level)
-
-    def _step_size(self, problem: Problem) -> float:
-        if self.step_size is not None:
-            return self.step_size
-        return 0.5 * mirror_alpha(outcomes(problem), problem.param_bound)
-
-    def _reg(self, problem: Problem) -> float:
-        return mirror_reg(problem.dim, outcomes(problem), problem.param_bound) if self.reg is None else self.reg

@@ -13,27 +13,21 @@ no bonus for a certain outcome; kappa is the bound U^2 exp(4B) unless given.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
-from livarot.agents.parts import finite_kappa, log_radius, outcomes, transitions
-from livarot.confidence.radii import newton_radius, optimistic_samples
+from livarot.agents.online import NewtonSteps, OnlineState
+from livarot.confidence.radii import optimistic_samples
 from livarot.core.arguments import checked
-from livarot.estimation.omd import initial_estimate
-from livarot.estimation.ons import ons_update
-from livarot.model.episodes import Episodes, Plan
+from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
 from livarot.planning.sampling import LargestNormSampling, sampled_plan
 from livarot.simulation.streams import AgentRandom
 
-logger = logging.getLogger(__name__)
-
 
 @checked
 @dataclass(frozen=True)
-class RRLMNL:
+class RRLMNL(NewtonSteps):
     """ONS with sampled bonuses; the default is tuned for practice, :meth:`theory` is the paper's."""
 
     name: ClassVar[str] = "rrl-mnl"
@@ -49,37 +43,11 @@ class RRLMNL:
         """The constants of the paper, kappa bounded by U^2 exp(4B)."""
         return cls(kappa=None, reg=1.0, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self.reg), 0)
-
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
+    def plan(self, problem: Problem, state: OnlineState, rng: AgentRandom) -> Plan:
         normals = rng.normal((problem.horizon, self.samples(problem), problem.dim))
         radius = self.radius(problem, state.episode)
         return sampled_plan(problem, state.estimate, radius, LargestNormSampling(), normals)
 
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        information = 0.5 / finite_kappa(problem, self.kappa)
-        estimate = ons_update(problem, state.estimate, episodes, information, problem.param_bound)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
     def samples(self, problem: Problem) -> int:
         """M."""
         return optimistic_samples(problem.horizon) if self.n_samples is None else self.n_samples
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """alpha of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
-
-    def formula(self, problem: Problem, episode: int) -> float:
-        """alpha without ``beta_scale``."""
-        return newton_radius(
-            transitions(problem, episode),
-            problem.dim,
-            problem.horizon,
-            outcomes(problem),
-            problem.param_bound,
-            self.reg,
-            finite_kappa(problem, self.kappa),
-            self.failure_level,
-        )

@@ -15,14 +15,13 @@ a certain outcome, and such pairs add nothing to A.  V_h is max_a of the new Q_h
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from livarot.agents.parts import finite_kappa, log_radius, outcomes, transitions
+from livarot.agents.parts import ConfidenceAgent, LikelihoodState, finite_kappa, outcomes, transitions
 from livarot.confidence.radii import max_norm_radius, max_norm_radius_printed
 from livarot.core.arguments import checked
-from livarot.estimation.history import History, empty_history, fit_history, record
+from livarot.estimation.history import empty_history, fit_history, record
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import add_design
 from livarot.model.episodes import Episodes, Estimate, Plan
@@ -31,23 +30,14 @@ from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import MaxNormBonus
 from livarot.simulation.streams import AgentRandom
 
-logger = logging.getLogger(__name__)
-
-
-class UCRLMNLState(NamedTuple):
-    """The estimate with the design matrix A as its gram, all data, and the number of episodes."""
-
-    estimate: Estimate
-    history: History
-    episode: int
-
 
 @checked
 @dataclass(frozen=True)
-class UCRLMNL:
+class UCRLMNL(ConfidenceAgent[LikelihoodState]):
     """MLE with the max-norm bonus; the default is tuned for practice."""
 
     name: ClassVar[str] = "ucrl-mnl"
+    adds_hessians: ClassVar[bool] = False
 
     reg: float = 1.0  # lambda, of the estimate and of A
     beta_scale: float = 0.002  # multiplies the radius; 1 is the theory's; c of the public experiments
@@ -66,27 +56,22 @@ class UCRLMNL:
         """The paper's radius (likely), kappa bounded by U^2 exp(4B)."""
         return cls(reg=1.0, beta_scale=1.0, printed_radius=False)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLState(initial_estimate(problem, n_replicas, self.reg), empty_history(problem, n_replicas), 0)
+    def init(self, problem: Problem, n_replicas: int = 1) -> LikelihoodState:
+        self.log_radius(problem)
+        return LikelihoodState(initial_estimate(problem, n_replicas, self.reg), empty_history(problem, n_replicas), 0)
 
-    def plan(self, problem: Problem, state: UCRLMNLState, rng: AgentRandom) -> Plan:
+    def plan(self, problem: Problem, state: LikelihoodState, rng: AgentRandom) -> Plan:
         radius = self.radius(problem, state.episode)
         return optimistic_plan(problem, state.estimate, radius, MaxNormBonus(self.bonus_constant))
 
-    def update(self, problem: Problem, state: UCRLMNLState, episodes: Episodes) -> UCRLMNLState:
+    def update(self, problem: Problem, state: LikelihoodState, episodes: Episodes) -> LikelihoodState:
         history = record(problem, state.history, episodes)
         theta = fit_history(problem, state.estimate.theta, history, self.reg).theta
         gram, whiten = state.estimate.gram.copy(), state.estimate.whiten.copy()
         add_design(problem, gram, whiten, episodes)
-        return UCRLMNLState(Estimate(theta, gram, whiten), history, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
+        return LikelihoodState(Estimate(theta, gram, whiten), history, state.episode + 1)
 
     def formula(self, problem: Problem, episode: int) -> float:
-        """beta without ``beta_scale``."""
         d, horizon, reg = problem.dim, problem.horizon, self.reg
         if self.printed_radius:
             return max_norm_radius_printed(episode + 1, d, horizon, problem.n_states, reg)

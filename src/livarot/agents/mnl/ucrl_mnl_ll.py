@@ -22,15 +22,13 @@ been met (:mod:`livarot.estimation.history`).
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from livarot.agents.mnl.ucrl_mnl import UCRLMNLState
-from livarot.agents.parts import log_radius
+from livarot.agents.parts import ConfidenceAgent, LikelihoodState
 from livarot.confidence.radii import bernstein_radius
 from livarot.core.arguments import checked
 from livarot.estimation.history import empty_history, fit_history, record
@@ -41,15 +39,14 @@ from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
 
-logger = logging.getLogger(__name__)
-
 
 @checked
 @dataclass(frozen=True)
-class UCRLMNLLL:
+class UCRLMNLLL(ConfidenceAgent[LikelihoodState]):
     """MLE with the joint maximum over (the ellipsoid around) its Bernstein set; the default is tuned for practice."""
 
     name: ClassVar[str] = "ucrl-mnl-ll"
+    adds_hessians: ClassVar[bool] = False
 
     reg: float | None = 1.0  # lambda; None is the theory's d log(tH/delta)
     beta_scale: float = 0.01  # multiplies the radius; 1 is the theory's
@@ -62,21 +59,20 @@ class UCRLMNLLL:
         """The constants of its paper (likely) and the ellipsoid that contains its set (certain)."""
         return cls(reg=None, beta_scale=1.0, self_concordance=2.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.beta_scale * self.formula(problem, 0))
+    def init(self, problem: Problem, n_replicas: int = 1) -> LikelihoodState:
+        self.log_radius(problem)
         estimate = initial_estimate(problem, n_replicas, self._reg(problem, 0))
-        return UCRLMNLState(estimate, empty_history(problem, n_replicas), 0)
+        return LikelihoodState(estimate, empty_history(problem, n_replicas), 0)
 
-    def plan(self, problem: Problem, state: UCRLMNLState, rng: AgentRandom) -> Plan:
+    def plan(self, problem: Problem, state: LikelihoodState, rng: AgentRandom) -> Plan:
         furthest = np.sqrt((state.estimate.theta**2).sum(axis=2)).max(axis=1)  # (R,)
         wider = 1.0 + self.self_concordance * (problem.param_bound + furthest)
-        beta = self.beta_scale * self.formula(problem, state.episode)
-        return optimistic_plan(problem, state.estimate, beta * wider, self.rule)
+        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode) * wider, self.rule)
 
-    def update(self, problem: Problem, state: UCRLMNLState, episodes: Episodes) -> UCRLMNLState:
+    def update(self, problem: Problem, state: LikelihoodState, episodes: Episodes) -> LikelihoodState:
         history = record(problem, state.history, episodes)
         estimate = fit_history(problem, state.estimate.theta, history, self._reg(problem, state.episode + 1))
-        return UCRLMNLState(estimate, history, state.episode + 1)
+        return LikelihoodState(estimate, history, state.episode + 1)
 
     def formula(self, problem: Problem, episode: int) -> float:
         """beta of the plan made after ``episode`` episodes, without ``beta_scale`` and the factor 1 + c."""

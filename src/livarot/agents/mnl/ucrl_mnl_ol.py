@@ -12,27 +12,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from livarot.agents.online import MirrorDescent
 from livarot.agents.parts import outcomes, updates
 from livarot.confidence.radii import second_order_radius, second_order_radius_printed
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Estimate, Plan
 from livarot.model.problem import Problem
-from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.rules import SecondOrderBonus
-from livarot.simulation.streams import AgentRandom
-
-
-class UCRLMNLOLState(NamedTuple):
-    estimate: Estimate
-    episode: int
+from livarot.planning.optimistic.rules import Rule, SecondOrderBonus
 
 
 @checked
 @dataclass(frozen=True)
-class UCRLMNLOL:
+class UCRLMNLOL(MirrorDescent):
     """OMD with the second-order bonus; the defaults are the paper's tuned run."""
 
     name: ClassVar[str] = "ucrl-mnl-ol"
@@ -54,42 +46,20 @@ class UCRLMNLOL:
         """The constants of its own paper (likely), with the explicit radius of OFU-MNL+."""
         return cls(step_size=None, reg=None, beta_scale=1.0, printed_radius=False)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
+    def optimism(self) -> Rule:
+        return SecondOrderBonus(self.bonus_constant)
 
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        rule = SecondOrderBonus(self.bonus_constant)
-        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), rule)
-
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes: t is their number as printed, and that of updates else."""
+    def formula(self, problem: Problem, episode: int) -> float:
+        """beta without ``beta_scale``: t is the number of episodes as printed, and that of updates else."""
+        d, horizon, n_outcomes, delta = problem.dim, problem.horizon, outcomes(problem), self.failure_level
         if self.printed_radius:
-            t = episode + 1
-            beta = second_order_radius_printed(t, problem.dim, problem.horizon, outcomes(problem), self.failure_level)
-        else:
-            beta = second_order_radius(
-                updates(problem, episode) + 1,
-                problem.dim,
-                problem.horizon,
-                outcomes(problem),
-                problem.param_bound,
-                self._reg(problem),
-                self._step_size(problem),
-                self.failure_level,
-            )
-        return self.beta_scale * beta
+            return second_order_radius_printed(episode + 1, d, horizon, n_outcomes, delta)
+        t, bound = updates(problem, episode) + 1, problem.param_bound
+        reg, eta = self._reg(problem), self._step_size(problem)
+        return second_order_radius(t, d, horizon, n_outcomes, bound, reg, eta, delta)
 
-    def _step_size(self, problem: Problem) -> float:
-        if self.step_size is not None:
-            return self.step_size
+    def theory_step_size(self, problem: Problem) -> float:
         return 0.5 * math.log(1.0 + problem.max_reachable) + problem.param_bound + 1.0
 
-    def _reg(self, problem: Problem) -> float:
-        if self.reg is not None:
-            return self.reg
+    def theory_reg(self, problem: Problem) -> float:
         return 84.0 * math.sqrt(2.0) * self._step_size(problem) * (problem.param_bound + problem.dim)

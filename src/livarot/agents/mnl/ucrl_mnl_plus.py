@@ -13,27 +13,36 @@ Deviations: one parameter may be shared by all stages (data pooled, in stage ord
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from livarot.agents.mnl.ucrl_mnl_ol import UCRLMNLOLState
-from livarot.agents.parts import log_radius, outcomes, transitions
+from livarot.agents.online import MirrorDescent
+from livarot.agents.parts import outcomes, transitions
 from livarot.confidence.radii import mirror_alpha, mirror_radius, mirror_reg
 from livarot.core.arguments import checked
-from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.model.episodes import Episodes, Plan
 from livarot.model.problem import Problem
-from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.rules import SecondOrderBonus
-from livarot.simulation.streams import AgentRandom
+from livarot.planning.optimistic.rules import Rule, SecondOrderBonus
 
-logger = logging.getLogger(__name__)
+
+@checked
+class ChoSets(MirrorDescent):
+    """OMD with the step size, lambda and radius of Cho et al., which UCRL-MNL+ and ORRL-MNL share."""
+
+    def formula(self, problem: Problem, episode: int) -> float:
+        reg, count = self._reg(problem), transitions(problem, episode)
+        bound, level = problem.param_bound, self.failure_level
+        return mirror_radius(count, problem.dim, problem.horizon, outcomes(problem), bound, reg, level)
+
+    def theory_step_size(self, problem: Problem) -> float:
+        return 0.5 * mirror_alpha(outcomes(problem), problem.param_bound)
+
+    def theory_reg(self, problem: Problem) -> float:
+        return mirror_reg(problem.dim, outcomes(problem), problem.param_bound)
 
 
 @checked
 @dataclass(frozen=True)
-class UCRLMNLPlus:
+class UCRLMNLPlus(ChoSets):
     """OMD with Cho's bonus; the default is tuned for practice, :meth:`theory` is the paper's."""
 
     name: ClassVar[str] = "ucrl-mnl-plus"
@@ -49,33 +58,5 @@ class UCRLMNLPlus:
         """The constants of the paper."""
         return cls(step_size=None, reg=None, beta_scale=1.0)
 
-    def init(self, problem: Problem, n_replicas: int = 1) -> UCRLMNLOLState:
-        log_radius(logger, self.name, self.formula(problem, 0), self.radius(problem, 0))
-        return UCRLMNLOLState(initial_estimate(problem, n_replicas, self._reg(problem)), 0)
-
-    def plan(self, problem: Problem, state: UCRLMNLOLState, rng: AgentRandom) -> Plan:
-        rule = SecondOrderBonus(self.bonus_constant, clip_value=True)
-        return optimistic_plan(problem, state.estimate, self.radius(problem, state.episode), rule)
-
-    def update(self, problem: Problem, state: UCRLMNLOLState, episodes: Episodes) -> UCRLMNLOLState:
-        within = ball(problem, problem.param_bound, len(episodes.states))
-        estimate = omd_update(problem, state.estimate, episodes, self._step_size(problem), within)
-        return UCRLMNLOLState(estimate, state.episode + 1)
-
-    def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes."""
-        return self.beta_scale * self.formula(problem, episode)
-
-    def formula(self, problem: Problem, episode: int) -> float:
-        """beta without ``beta_scale``."""
-        reg, count = self._reg(problem), transitions(problem, episode)
-        bound, level = problem.param_bound, self.failure_level
-        return mirror_radius(count, problem.dim, problem.horizon, outcomes(problem), bound, reg, level)
-
-    def _step_size(self, problem: Problem) -> float:
-        if self.step_size is not None:
-            return self.step_size
-        return 0.5 * mirror_alpha(outcomes(problem), problem.param_bound)
-
-    def _reg(self, problem: Problem) -> float:
-        return mirror_reg(problem.dim, outcomes(problem), problem.param_bound) if self.reg is None else self.reg
+    def optimism(self) -> Rule:
+        return SecondOrderBonus(self.bonus_constant, clip_value=True)

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.agents.base import BaseAgent
 from livarot.core.arguments import checked
 from livarot.core.arrays import IntArray
 from livarot.estimation.counts import count_episodes, initial_counts
@@ -31,7 +32,7 @@ class PSRLState(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class PSRL:
+class PSRL(BaseAgent[PSRLState]):
     """One posterior sample per episode."""
 
     name: ClassVar[str] = "psrl"

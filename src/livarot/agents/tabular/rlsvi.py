@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from livarot.agents.base import BaseAgent
 from livarot.core.arguments import checked
 from livarot.core.arrays import IntArray
 from livarot.estimation.counts import count_episodes, initial_counts
@@ -29,7 +30,7 @@ class RLSVIState(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class RLSVI:
+class RLSVI(BaseAgent[RLSVIState]):
     """Exploration by noise in the rewards."""
 
     name: ClassVar[str] = "rlsvi"

@@ -23,6 +23,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.agents.base import BaseAgent
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.estimation.counts import count_episodes, count_states, initial_counts
@@ -79,7 +80,7 @@ class UCBVIState(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class UCBVI:
+class UCBVI(BaseAgent[UCBVIState]):
     """Optimistic tabular value iteration; the defaults are practical, see :meth:`theory`."""
 
     name: ClassVar[str] = "ucbvi"

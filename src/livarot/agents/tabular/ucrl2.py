@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from livarot.agents.base import BaseAgent
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.estimation.counts import count_episodes, initial_counts, pair_visits
@@ -41,7 +42,7 @@ class UCRL2State(NamedTuple):
 
 @checked
 @dataclass(frozen=True)
-class UCRL2:
+class UCRL2(BaseAgent[UCRL2State]):
     """Optimism over transition kernels; the defaults are practical, see :meth:`theory`."""
 
     name: ClassVar[str] = "ucrl2"

@@ -19,31 +19,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from livarot.agents.base import Agent
-from livarot.agents.mnl.ons_ucrl_mnl import ONSUCRLMNL
-from livarot.agents.mnl.rrl_mnl import RRLMNL
-from livarot.agents.mnl.ucrl_mnl import UCRLMNL
-from livarot.agents.mnl.ucrl_mnl_ll import UCRLMNLLL
-from livarot.agents.rare_switching import RareSwitching
+from livarot.agents.base import Agent, Wrapper, declared, part_of
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.data.reading.table import warn
 from livarot.data.use.plans import estimate
 from livarot.errors import bad, require_positive
 from livarot.estimation.omd import whitened
-from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.episodes import Episodes, Estimate, Plan, require_agent
 from livarot.model.problem import Problem
 from livarot.simulation.streams import AgentRandom
 
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
-OTHER_GRAM = (ONSUCRLMNL, RRLMNL, UCRLMNL, UCRLMNLLL)  # their matrix is no sum of Hessians, or they keep all data
 AT_THE_EDGE = 1.0 - 1e-6  # of the B-ball
 
 
 @dataclass(frozen=True)
-class WarmStarted:
+class WarmStarted(Wrapper):
     """Another agent, started from ``theta`` and ``gram``; made by :func:`warm_start`."""
 
     name: ClassVar[str] = "warm-started"
@@ -57,18 +51,14 @@ class WarmStarted:
         if self.start != _digest(self.theta, self.gram):
             raise bad("start", "is not the digest of theta and gram", cure="use livarot.data.warm_start")
 
-    @property
-    def cost_grows(self) -> bool:
-        """As the agent says of itself."""
-        return bool(getattr(self.agent, "cost_grows", False))
-
     def init(self, problem: Problem, n_replicas: int = 1) -> Any:
         state = self.agent.init(problem, n_replicas)
         cold = _estimate_of(self.agent, state)
         if cold.theta.shape[1:] != self.theta.shape or cold.gram.shape[1:] != self.gram.shape:
             raise bad("problem", "is not the one this start was made for", cure="call livarot.data.warm_start again")
         theta = np.tile(self.theta, (n_replicas, 1, 1))
-        return state._replace(estimate=whitened(problem, theta, cold.gram + self.gram))
+        warm = whitened(problem, theta, cold.gram + self.gram)
+        return type(state)(*(warm if part is cold else part for part in state))
 
     def plan(self, problem: Problem, state: Any, rng: AgentRandom) -> Plan:
         return self.agent.plan(problem, state, rng)
@@ -96,6 +86,7 @@ def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weigh
     >>> agent.init(mdp.problem).estimate.theta.round(4)
     array([[[-1.0986]]])
     """
+    require_agent(agent)
     if weight > 1.0:
         raise bad("weight", f"{weight} is above 1", cure="1 counts an old choice as much as a new one")
     thetas = np.atleast_2d(fit.theta_)
@@ -137,12 +128,10 @@ def _digest(theta: FloatArray, gram: FloatArray) -> str:
 
 def _estimate_of(agent: Agent[Any], state: Any) -> Estimate:
     """The estimate in an agent's state, refused where a start from data means nothing to it."""
-    name = getattr(agent, "name", type(agent).__name__)
-    if isinstance(agent, RareSwitching | WarmStarted):
-        raise bad(
-            "agent", f"{name} wraps another agent", cure="warm-start the inner agent: RareSwitching(warm_start(...))"
-        )
-    found = getattr(state, "estimate", None)
-    if not isinstance(found, Estimate) or isinstance(agent, OTHER_GRAM):
-        raise bad("agent", f"{name} keeps no OMD estimate with its Gram matrix", cure="use one such as Livarot()")
+    if isinstance(agent, Wrapper):
+        cure = "warm-start the inner agent: RareSwitching(warm_start(...))"
+        raise bad("agent", f"{agent.name} wraps another agent", cure=cure)
+    found = part_of(state, Estimate)
+    if found is None or not declared(agent).adds_hessians:
+        raise bad("agent", f"{agent.name} keeps no OMD estimate with its Gram matrix", cure="use one such as Livarot()")
     return found

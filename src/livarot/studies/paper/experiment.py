@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from livarot.agents import UCRLMNLOL, Agent, Livarot, Uniform
+from livarot.agents.base import declared
 from livarot.core.arrays import FloatArray
 from livarot.core.threads import Look, in_threads
 from livarot.envs.hard import hard_chain, paper_gap
@@ -229,7 +230,7 @@ class _Runs:
         """Every kernel once, in this thread, so that Ctrl-C is heard while they compile."""
         models = next(iter(self.models.values()))
         for agent in self.agents.values():
-            run(models[0], agent, getattr(agent, "n_explore", 0) + 1)
+            run(models[0], agent, (declared(agent).burn_in or 0) + 1)
 
     def _one(self, cell: Cell, look: Look) -> Curves:
         waiting = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from livarot.agents.base import declared
 from livarot.report.output import check_folder, write_all
 from livarot.studies.paper.experiment import (
     CONTENDERS,
@@ -146,7 +147,7 @@ def _burn_in(result: Reproduction) -> str:
     def compared(family: Family) -> str:
         return _percent(_relative(result, family, SINGLE_PHASE, LIVAROT))
 
-    length = getattr(LIVAROT.agent, "n_explore", 0)
+    length = declared(LIVAROT.agent).burn_in
     return (
         f"Without the burn-in of {length} episodes LIVAROT has {compared(FIXED_GAP)} of the regret it has "
         f"with it at the fixed gap, and {compared(PAPER_GAP)} at the gap of the paper."

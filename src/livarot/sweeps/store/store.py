@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from livarot.agents.base import declared
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS, RunResult
 from livarot.storage import parse_json, read_regular, write_atomic, write_together
@@ -432,7 +433,7 @@ class Store:
             seeds=np.asarray(chosen),
             horizon=mdp.problem.horizon,
             columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
-            facts_source=partial(facts_of, [mdp], agent),
+            facts_source=partial(facts_of, [mdp], declared(agent)),
             stage_bits=np.stack([record.bits for record in records]) if words != {0} else None,
         )
 
