@@ -2,8 +2,8 @@
 
 A loop that calls a function by its address is compiled once, whatever it calls; the function is compiled by itself, for
 one combination of types, when its address is first asked for, and kept on disk like a kernel (:mod:`livarot.core.jit`).
-There it is found by a digest of its code and of all that its code names (:func:`code_of`): functions made by one factory
-differ in what they close over, and none is ever mistaken for another.
+There it is found by a digest of its code and of all that its code names (:func:`code_of`): functions made by one
+factory differ in what they close over, and none is ever mistaken for another.
 """
 # mypy: disable-error-code="no-untyped-call"
 

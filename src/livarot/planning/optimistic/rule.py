@@ -2,8 +2,8 @@
 
 A rule says how an uncertain choice is valued: ``value(choice, v, settings)`` is written with lanes
 (:mod:`livarot.core.lanes`) as if for one choice, :class:`livarot.planning.optimistic.choice.Choice`, whose outcomes are
-worth v.  Loops over pairs or replicas are compiled once, for all rules: they are handed a table (:class:`Table`) of what
-to do and of addresses, and a rule's function is compiled by itself when a problem has a choice that needs it
+worth v.  Loops over pairs or replicas are compiled once, for all rules: they are handed a table (:class:`Table`) of
+what to do and of addresses, and a rule's function is compiled by itself when a problem has a choice that needs it
 (:mod:`livarot.core.native`).
 """
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
