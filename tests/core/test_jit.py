@@ -13,8 +13,8 @@ import livarot
 CODE = """
 import logging, sys
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(message)s")
-import livarot
-print("reachable", livarot.envs.hard_chain(3).problem.reachable.sum())
+from livarot.core.ellipsoid import Ellipsoid
+print("width", Ellipsoid.ball(2, 3.0).width([0.0, 2.0]))
 """
 
 
@@ -22,7 +22,7 @@ def run(folder):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines()[-1] == "reachable 7"
+    assert done.stdout.splitlines()[-1] == "width 6.0"
     return done.stdout
 
 

@@ -54,7 +54,7 @@ def machine_maintenance(horizon: int = 26, *, param_bound: float | None = None) 
         len(PAYS),
         outcomes=week["outcomes"],
         next_state=week["next_state"],
-        features=week["phi"],
+        features=week["features"],
         reward=[[0.0] * len(PAYS) if wear == BROKEN else PAYS for wear in range(BROKEN + 1)],
         theta=THETA,
         stage_table=np.zeros(horizon, dtype=np.int32),
