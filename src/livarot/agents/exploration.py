@@ -181,8 +181,7 @@ def _literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
         done[table] = h
         own = Design(*(np.empty(n_explore, dtype=part.dtype) for part in design))
         _literal(plan_model(problem), table, rho(problem) / kappa, problem.rows.pack_identity(), *own)
-        for part, found in zip(design, own, strict=True):
-            part[:, h] = found
+        design.action[:, h], design.pair[:, h], design.choice[:, h], design.weight[:, h] = own
     return design
 
 

@@ -1,3 +1,6 @@
+from livarot.model.labels import Labels as Labels
+from livarot.model.labels import ModelLabels as ModelLabels
+
 from .estimator import MNLTransition as MNLTransition
 from .fitting.bootstrap import Bootstrap as Bootstrap
 from .fitting.bootstrap import bootstrap as bootstrap
@@ -13,9 +16,7 @@ from .fitting.inference import LikelihoodRatio as LikelihoodRatio
 from .fitting.inference import Summary as Summary
 from .fitting.separation import NotIdentified as NotIdentified
 from .reading.choices import Choices as Choices
-from .reading.choices import ModelLabels as ModelLabels
 from .reading.table import DataWarning as DataWarning
-from .reading.table import Labels as Labels
 from .use.files import load_fit as load_fit
 from .use.files import save_fit as save_fit
 from .use.intervals import ValueInterval as ValueInterval

@@ -172,6 +172,41 @@ def test_arrays_that_a_rule_names_belong_to_it():
     assert high > low + 0.1
 
 
+COUNTED = """
+import numpy as np, livarot
+from livarot.core.jit import counts
+from livarot.lanes import expectation
+from livarot.planning.optimistic.rules import JointMaximum
+def compiled_by(model, rule):
+    problem, before = model.problem, counts["compiled"]
+    livarot.optimistic_plan(problem, livarot.agents.Livarot().init(problem).estimate, 0.1, rule)
+    return counts["compiled"] - before
+@livarot.rule
+def central(choice, v, settings):
+    return expectation(choice.p, v)
+@livarot.rule
+def higher(choice, v, settings):
+    return expectation(choice.p, v) + 0.5
+chain, river = livarot.envs.hard_chain(3), livarot.envs.river_swim(3, 3)
+for model in (chain, river):
+    model.problem.reachable, livarot.agents.Livarot().init(model.problem)  # have kernels of their own
+print(compiled_by(chain, JointMaximum()), compiled_by(river, JointMaximum()), compiled_by(river, central),
+      compiled_by(river, higher), compiled_by(chain, higher))
+"""
+
+
+def test_loops_are_compiled_once_and_rules_when_they_are_needed(tmp_path):
+    """Two outcomes: the loop alone; three: the solver and its bound; another rule: its own function; then nothing."""
+    found = []
+    for _ in range(2):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", COUNTED]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        found.append(done.stdout.split())
+    assert found[0] == ["1", "2", "1", "1", "0"]
+    assert found[1] == ["0"] * 5  # all of it is in the cache on disk
+
+
 def test_a_rule_says_what_it_is():
     assert repr(steep) == repr(steep.with_settings(factor=1.0))
     assert "steep" in repr(steep)

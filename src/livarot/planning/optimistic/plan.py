@@ -24,7 +24,7 @@ Only states that can be reached from the start are planned for.  Ties: the first
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -54,7 +54,7 @@ LARGE = 20_000  # transitions, for it to pay where a value costs no more than it
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
     """Plan for R replicas over the ellipsoids |theta - estimate.theta|_gram <= radius, (R,) or one for all."""
     check_estimate(problem, estimate)
-    made = getattr(_DEFAULT if rule is None else rule, "made", None)
+    made: Any = getattr(_DEFAULT if rule is None else rule, "made", None)
     if type(made) is not LaneRule:
         check_rule(rule)
     theta, gram, whiten = estimate
@@ -66,23 +66,21 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
     report = np.zeros((3, replicas))  # start value, its bound, largest first-order gap relative to the value range
     engine = engine_for(problem, made, replicas)
     arguments = (theta, whiten, radii, value, upper, policy, report)
-    if rule is made:
+    if isinstance(rule, LaneRule):
         _by_own_rule(engine, problem, made, arguments)
     else:
         LOOPS[engine](prepared(engine, problem, made), *arguments)
     bounds, gaps = report[1] if made.bounded else None, report[2] if made.measured else None
-    sets = (theta, gram, radii) if made.optimistic else (None, None, None)
-    return Plan(policy, value, report[0], bounds, gaps, *sets, engine)
+    if not made.optimistic:
+        return Plan(policy, value, report[0], bounds, gaps, engine=engine)
+    return Plan(policy, value, report[0], bounds, gaps, theta, gram, radii, engine)
 
 
-class Prepared:
-    """The last argument that a loop had with a problem, kept with the problem; not with its copies."""
+class Prepared(NamedTuple):
+    """What a loop was handed last, and the rule's table that it was made of."""
 
-    def __init__(self, table: Bundle | None = None, task: Bundle | None = None) -> None:
-        self.table, self.task = table, task
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Prepared, ()
+    table: Bundle
+    task: Bundle
 
 
 def prepared(engine: str, problem: Problem, rule: LaneRule) -> Bundle:

@@ -123,9 +123,8 @@ def _native(function: Any, measured: bool, settings: BundleType) -> Native:
 
 
 _FLAT = ViewType(LANE, 1)
-_KINDS = {"y": ViewType(LANE, 2), "horizon": types.float64} | dict.fromkeys(
-    ("widest", "longest", "beta", "scale"), LANE
-)
+_KINDS = dict.fromkeys(("widest", "longest", "beta", "scale"), LANE)
+_KINDS |= {"y": ViewType(LANE, 2), "horizon": types.float64}
 _CHOICE = types.NamedTuple([_KINDS.get(name, _FLAT) for name in Choice._fields], Choice)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from livarot.core.arguments import checked
 from livarot.errors import bad, require_non_negative
@@ -30,14 +30,14 @@ class Constant(NamedTuple):
     constant: float
 
 
-JOINT = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
-PAPER = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
+JOINT: LaneRule = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
+PAPER: LaneRule = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
 # screened by bounds of its own: it has no certified bound but itself
-VARIANCE = replace(rule(bounds.variance_bound), bounded=True, screened=True)
-SECOND_ORDER = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
-SECOND_ORDER_V = rule(bounds.second_order_bonus, clip="V", idle_at_zero=False)
-MAX_NORM = rule(bounds.max_norm_bonus, clip="every Q", idle_at_zero=False)
-CENTRE = replace(rule(bounds.plug_in, set_matters=False), optimistic=False)
+VARIANCE: LaneRule = replace(rule(bounds.variance_bound), bounded=True, screened=True)
+SECOND_ORDER: LaneRule = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
+SECOND_ORDER_V: LaneRule = rule(bounds.second_order_bonus, clip="V", idle_at_zero=False)
+MAX_NORM: LaneRule = rule(bounds.max_norm_bonus, clip="every Q", idle_at_zero=False)
+CENTRE: LaneRule = replace(rule(bounds.plug_in, set_matters=False), optimistic=False)
 
 
 @checked(tol=require_non_negative)
@@ -70,9 +70,16 @@ class FrankWolfe:
 Solver = ShiftedPower | FrankWolfe
 
 
+class _Settled:
+    """What is made of a rule's fields is kept with it, and not with its copies."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: x for name, x in self.__dict__.items() if name != "made"}
+
+
 @checked
 @dataclass(frozen=True)
-class JointMaximum:
+class JointMaximum(_Settled):
     """Eq. (definition optimistic reward): max over the ellipsoid; exact for two outcomes, certified otherwise."""
 
     solver: Solver = field(default_factory=ShiftedPower)
@@ -97,7 +104,7 @@ class VarianceBonus:
 
 @checked
 @dataclass(frozen=True)
-class SecondOrderBonus:
+class SecondOrderBonus(_Settled):
     """H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}.
 
     Li et al. have the constant 5/2 (likely) and clip every Q to [0, H].  Cho et al. have 3 and V = min(max_a Q, H)
@@ -117,7 +124,7 @@ class SecondOrderBonus:
 
 @checked
 @dataclass(frozen=True)
-class MaxNormBonus:
+class MaxNormBonus(_Settled):
     """constant H beta max_i |phi_i|_{gram^-1}, every Q clipped to [0, H]: Hwang and Oh (certain), and Li's ONS agent.
 
     Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
