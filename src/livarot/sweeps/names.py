@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from livarot.agents.base import PRESETS
 from livarot.errors import LivarotError
-from livarot.sweeps.keys import EPISODES, PRESETS, Cell, agent_content, canonical, environment_content, resolved
+from livarot.sweeps.keys import EPISODES, Cell, agent_content, canonical, environment_content, resolved
 from livarot.sweeps.spec import Experiment, variants
 
 Cells = Mapping[str, Cell]  # by their keys
