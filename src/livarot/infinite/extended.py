@@ -21,8 +21,7 @@ from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.infinite.problem import InfiniteProblem
 from livarot.model.episodes import Estimate
-
-TIE = 1e-9
+from livarot.planning.steps import greedy
 
 
 def kernel_and_width(problem: InfiniteProblem, estimate: Estimate, replica: int) -> tuple[FloatArray, FloatArray]:
@@ -170,17 +169,11 @@ def iterate(row_start, next_state, prob, half, reward, discount, step, max_round
     for done in range(max_rounds):
         change = 0.0
         for s in range(n_states):
-            best = -math.inf
             for a in range(n_actions):
                 pair = s * n_actions + a
                 row, n = row_start[pair], row_start[pair + 1] - row_start[pair]
                 q[a] = reward[s, a] + discount * optimistic_mean(prob, row, n, next_state, value, half[s, a], order)
-                best = max(best, q[a])
-            tie = best - TIE * (1.0 + abs(best))
-            for a in range(n_actions):
-                if q[a] >= tie:
-                    policy[s] = a
-                    break
+            best, policy[s] = greedy(q)
             new[s] = min(best, value[s])  # rounding must not raise what the mathematics lowers
             change = max(change, value[s] - new[s])
         for s in range(n_states):

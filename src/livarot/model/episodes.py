@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.inner import inner
 from livarot.core.jit import Kernel, jit
+from livarot.core.tolerances import SUM_SLACK
 from livarot.core.views import flat, view
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.problem import Problem, require_problem
 
-SUM_TOLERANCE = 1e-9  # of probabilities, around one
 _NO_ACTIONS, _NO_LAWS = np.zeros((0, 0, 0), dtype=np.int32), np.zeros((0, 0, 0, 0))
 _NO_NUMBERS, _NO_TABLE = np.zeros(0), np.zeros((0, 0, 0))
 _compiling = threading.Lock()
@@ -232,7 +232,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
         return np.require(table, np.int32, ["C", "W"])
     if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
         with np.errstate(invalid="ignore"):
-            sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_TOLERANCE
+            sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_SLACK
         wrong = np.argwhere(~(sums & (table >= 0).all(axis=-1)))
         if len(wrong):
             first = tuple(int(i) for i in wrong[0])
@@ -391,5 +391,5 @@ def fitting_policy(actions, laws, n_actions):
             for a in range(n_actions if good else 0):
                 total += laws[i, a]
                 good &= laws[i, a] >= 0.0
-            good &= abs(total - 1.0) < SUM_TOLERANCE
+            good &= abs(total - 1.0) < SUM_SLACK
     return good

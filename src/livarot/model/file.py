@@ -12,9 +12,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad
 from livarot.layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
-from livarot.model.problem import LABELS, MNLMDP, NORM_SLACK, Problem
+from livarot.model.problem import LABELS, MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
 from livarot.model.validation import check_stage_table, check_start
 from livarot.storage import load_tensors, reading, save_tensors

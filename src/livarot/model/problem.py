@@ -24,6 +24,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
 from livarot.core.sizes import require_memory
+from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.ragged import STORED, Rows, build_rows
 from livarot.model.validation import (
@@ -40,7 +41,6 @@ from livarot.model.validation import (
 )
 from livarot.storage import content_digest
 
-NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 LABELS = "labels"  # in Problem.cache: names of (states, actions, stages)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad, require_finite
 from livarot.model.ragged import Rows
 
@@ -188,7 +189,7 @@ def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
     weights = array.astype(np.float64)
     if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
-    if abs(weights.sum() - 1.0) > 1e-9:
+    if abs(weights.sum() - 1.0) > SUM_SLACK:
         raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
     return np.asarray(weights / weights.sum())
 

@@ -516,6 +516,6 @@ def test_plans_are_the_same_without_the_compiler():
 
 
 def test_the_examples_of_the_document():
-    path = Path(__file__).parents[2] / "docs" / "robust.md"
+    path = Path(__file__).parents[3] / "docs" / "robust.md"
     found = doctest.testfile(str(path), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.attempted >= 8 and found.failed == 0

@@ -32,11 +32,12 @@ import numpy as np
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, maximum, minimum, number_in, put, sqrt, take, where, with_number
+from livarot.core.tolerances import TIE
 from livarot.core.views import matrix, opened, part, view
 from livarot.planning.optimistic.choice import choice_size, load_into, look, two_outcomes
 from livarot.planning.optimistic.pairs import greedy, load, load_two, make_room, own_coordinates, start_values
 from livarot.planning.optimistic.result import Result, value_range
-from livarot.planning.steps import TIE, known_law
+from livarot.planning.steps import known_law
 
 ABSENT = 460.0  # the logit of an outcome that only fills a lane is so far below the first one's: weight 1e-200
 KNOWN, OPEN, CHOSEN = 0, 1, 2  # Q is computed; bounded; about to be computed
