@@ -14,7 +14,7 @@ from livarot import LivarotError
 from livarot.studies.variance import report
 from livarot.studies.variance.experiment import CONTENDERS, FAMILIES, RESCALED, run_study
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "variance.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "variance.md"
 
 
 @pytest.fixture(scope="module")
