@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from livarot.planning.robust.nominal import nominal_model
     from livarot.planning.robust.plan import RobustSolution, evaluate_robust, solve_robust
     from livarot.running.check_agent import check_agent
-    from livarot.running.learn import LearnResult, LearnState, Online, learn
+    from livarot.running.learn import LearnResult, learn
+    from livarot.running.online import LearnState, Online
     from livarot.running.result import RunResult
     from livarot.running.run import run
     from livarot.running.tune import TuneResult, tune
@@ -55,8 +56,8 @@ _HOME = {
     "LivarotError": "errors",
     "check_agent": "running.check_agent",
     "LearnResult": "running.learn",
-    "LearnState": "running.learn",
-    "Online": "running.learn",
+    "LearnState": "running.online",
+    "Online": "running.online",
     "learn": "running.learn",
     "RunResult": "running.result",
     "run": "running.run",

@@ -4,15 +4,8 @@ import tracemalloc
 
 import pytest
 
-from livarot.report.read_runs import (
-    agent_names,
-    distinct,
-    environment_names,
-    family_names,
-    natural,
-    read_runs,
-    shortened,
-)
+from livarot.report.labels import agent_names, distinct, environment_names, family_names, shortened
+from livarot.report.read_runs import natural, read_runs
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store

@@ -15,8 +15,9 @@ from typing import Any
 
 from livarot.errors import LivarotError
 from livarot.report.curves import COLOURS
+from livarot.report.labels import distinct
 from livarot.report.page import METRICS
-from livarot.report.read_runs import Runs, distinct, read_runs
+from livarot.report.read_runs import Runs, read_runs
 from livarot.report.summary import CellSummary, Summary, summarise
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.names import cell_name, cell_names, counted, printable, reason

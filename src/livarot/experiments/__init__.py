@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from livarot.report.resampling import Band
 from livarot.report.statistics import (
-    Band,
     Interval,
     Paired,
     band,

@@ -23,7 +23,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
 from livarot.report.drawing import STYLE
-from livarot.report.read_runs import Name, distinct, shortened
+from livarot.report.labels import Name, distinct, shortened
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
 from livarot.sweeps.names import counted
 

@@ -24,8 +24,9 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
+from livarot.report.labels import distinct
 from livarot.report.output import check_folder, write_all
-from livarot.report.read_runs import Runs, distinct, natural, read_runs, require_runs
+from livarot.report.read_runs import Runs, natural, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
 from livarot.sweeps.names import counted
 

@@ -33,12 +33,10 @@ from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import check_depth, parse_json, read_regular
 from livarot.sweeps.keys import (
-    PRESETS,
     Cell,
     Run,
     agent_content,
     canonical,
-    components,
     digest,
     environment_content,
     resolved,
@@ -254,37 +252,6 @@ def read_stored(path: Path) -> Experiment | None:
     except (OSError, ValueError, TypeError) as error:
         logger.warning("%r is not used: %s", path.name, error)
         return None
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of a spec, for editors; it knows the registered names and the settings of each.
-
-    >>> json_schema()["properties"]["agents"]["items"]["$ref"]
-    '#/$defs/AgentSpec'
-    """
-    import inspect
-
-    schema = Experiment.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    for kind, registry in (("EnvironmentSpec", envs.registry), ("AgentSpec", agents.registry)):
-        part = schema["$defs"][kind]
-        part["properties"]["name"]["enum"] = list(registry)
-        part["allOf"] = [
-            {
-                "if": {"properties": {"name": {"const": name}}},
-                "then": {"properties": {"settings": {"propertyNames": {"enum": _settings(registry, name, inspect)}}}},
-            }
-            for name in registry
-        ]
-    preset = schema["$defs"]["AgentSpec"]["properties"]["preset"]
-    preset["enum"] = [*PRESETS, None]
-    schema["$comment"] = f"components, as tables with a name: {', '.join(components)}"
-    return schema
-
-
-def _settings(registry: Any, name: str, inspect: Any) -> list[str]:
-    known = inspect.signature(registry._entry(name).factory).parameters
-    return [] if name == "oracle" else list(known)
 
 
 def _text(path: Path) -> str:
