@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "livarot"
 LAYERS = [
     {"errors", "gymnasium_ids"},
     {"bounded"},
-    {"registry", "layout"},
+    {"registry", "layout", "atomic"},
     {"storage"},
     {"core"},
     {"model"},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from livarot.infinite import InfiniteMDP, solve_discounted
-from livarot.infinite.extended import extended_values, kernel_and_width, optimistic_mean, plan_replicas
+from livarot.infinite.extended import Rounds, extended_values, kernel_and_width, optimistic_mean, plan_replicas
 from livarot.model.episodes import Estimate
 from tests.support.models import random_estimate, random_model, rows_of, to_mdp
 from tests.twins import infinite as twin
@@ -62,9 +62,8 @@ def test_the_twin(seed):
     estimate, dense = random_estimate(rng, mdp.problem.stage, 1)
     value, policy = np.zeros((1, 4)), np.zeros((1, 4), dtype=np.int32)
     beta = 0.3
-    plan_replicas(
-        mdp.problem, estimate, np.ones(1, dtype=bool), np.full(1, beta), 2.0, 0.9, 1e-9, 10_000, value, policy
-    )
+    rounds = Rounds(2.0, 0.9, 1e-9, 10_000)
+    plan_replicas(mdp.problem, estimate, np.ones(1, dtype=bool), np.full(1, beta), rounds, value, policy)
     expected, greedy = twin.extended_values(
         rows, estimate.theta[0, 0], dense[0, 0], mdp.problem.reward, beta, 2.0, 0.9, 1e-9
     )
@@ -76,12 +75,12 @@ def test_only_the_replicas_that_ask_are_planned_and_neighbours_do_not_matter():
     mdp, _, rng = model(1, S=4, A=2, d=3, U=3)
     estimate, _ = random_estimate(rng, mdp.problem.stage, 3)
     value, policy = np.full((3, 4), -1.0), np.full((3, 4), -1, dtype=np.int32)
-    options = (2.0, 0.9, 1e-8, 10_000)
-    plan_replicas(mdp.problem, estimate, np.array([True, False, True]), np.full(3, 0.2), *options, value, policy)
+    options = Rounds(2.0, 0.9, 1e-8, 10_000)
+    plan_replicas(mdp.problem, estimate, np.array([True, False, True]), np.full(3, 0.2), options, value, policy)
     assert (value[1] == -1).all() and (policy[1] == -1).all()
     alone = Estimate(*(part[2:] for part in estimate))
     one, acts = np.empty((1, 4)), np.empty((1, 4), dtype=np.int32)
-    plan_replicas(mdp.problem, alone, np.ones(1, dtype=bool), np.full(1, 0.2), *options, one, acts)
+    plan_replicas(mdp.problem, alone, np.ones(1, dtype=bool), np.full(1, 0.2), options, one, acts)
     assert one.tobytes() == value[2:].tobytes() and acts.tobytes() == policy[2:].tobytes()
 
 

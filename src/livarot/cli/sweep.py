@@ -113,10 +113,14 @@ def run(
         if report.signal is not None:
             end_undisturbed()
         ending(report)
+    if code := _exit_code(report):
+        raise typer.Exit(code)
+
+
+def _exit_code(report: Report) -> int:
     if report.signal is not None:
-        raise typer.Exit(128 + report.signal)
-    if not report.complete:
-        raise typer.Exit(FAILED)
+        return 128 + report.signal
+    return 0 if report.complete else FAILED
 
 
 def import_modules(names: Sequence[str] | None) -> None:

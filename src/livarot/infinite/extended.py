@@ -13,6 +13,7 @@ gamma step/(1 - gamma), in units of gain gamma step.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,40 +48,34 @@ def extended_values(
     return value, policy, int(rounds)
 
 
+class Rounds(NamedTuple):
+    """How values are iterated, and the factor of the radius that makes the half-widths."""
+
+    width_constant: float
+    discount: float
+    step: float  # rounds end when one changes no value by more
+    most: int
+
+
 def plan_replicas(
     problem: InfiniteProblem,
     estimate: Estimate,
     replan: BoolArray,
     radius: FloatArray,
-    constant: float,
-    discount: float,
-    step: float,
-    max_rounds: int,
+    rounds: Rounds,
     value: FloatArray,
     policy: Int32Array,
 ) -> None:
     """New values (R, S) and policies (R, S), in place, of the replicas that ask for them.
 
-    R(s, a) = min(constant * radius * max_i |phi_i|_{gram^-1}, 2): two distributions are never further apart than 2.
+    R(s, a) = min(width_constant * radius * max_i |phi_i|_{gram^-1}, 2): no two distributions are further apart.
     """
-    _plan_replicas(
-        problem.rows.graph,
-        problem.reward,
-        estimate.theta,
-        estimate.whiten,
-        replan,
-        radius,
-        constant,
-        discount,
-        step,
-        max_rounds,
-        value,
-        policy,
-    )
+    graph, theta, whiten = problem.rows.graph, estimate.theta, estimate.whiten
+    _plan_replicas(graph, problem.reward, theta, whiten, replan, radius, rounds, value, policy)
 
 
 @jit
-def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, discount, step, max_rounds, value, policy):
+def _plan_replicas(graph, reward, theta, whiten, replan, radius, rounds, value, policy):
     prob = np.empty(len(graph.next_state))
     half = np.empty(reward.shape)
     order = np.empty(len(graph.next_state), dtype=np.int64)
@@ -89,9 +84,9 @@ def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, disco
             fill_estimate(graph, theta[r, 0], whiten[r, 0], prob, half.reshape(-1))
             for s in range(half.shape[0]):
                 for a in range(half.shape[1]):
-                    half[s, a] = min(0.5 * constant * radius[r] * half[s, a], 1.0)
+                    half[s, a] = min(0.5 * rounds.width_constant * radius[r] * half[s, a], 1.0)
             iterate(
-                graph.row_start, graph.next_state, prob, half, reward, discount, step, max_rounds,
+                graph.row_start, graph.next_state, prob, half, reward, rounds.discount, rounds.step, rounds.most,
                 order, value[r], policy[r],
             )  # fmt: skip
 

@@ -35,7 +35,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.errors import bad, require_positive, require_positive_int
 from livarot.estimation.omd import ball, initial_estimate, omd_update
-from livarot.infinite.extended import log_determinants, plan_replicas
+from livarot.infinite.extended import Rounds, log_determinants, plan_replicas
 from livarot.infinite.problem import InfiniteProblem, check_stationary
 from livarot.model.episodes import Episodes, Estimate
 
@@ -243,9 +243,8 @@ class UCMNLK:
             cure = "give n_rounds, a larger tol, or a smaller discount (n_steps, diameter)"
             raise bad("tol", f"a plan at discount {gamma:.9g} takes {enough:.3g} rounds", cure=cure)
         rounds = 1 + math.ceil(enough if self.n_rounds is None else min(self.n_rounds - 1, enough))
-        plan_replicas(
-            problem, state.estimate, over, radius, self.width_constant, gamma, self.tol, rounds, value, policy
-        )
+        settings = Rounds(self.width_constant, gamma, self.tol, rounds)
+        plan_replicas(problem, state.estimate, over, radius, settings, value, policy)
         return state._replace(
             policy=policy,
             value=value,

@@ -44,13 +44,9 @@ def collect_stage(
                 phi = phi[None, :]
             dim = phi.shape[-1] if dim is None else dim
             if phi.shape != (len(states), dim):
-                raise bad(
-                    "features",
-                    f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)",
-                    index=(h, s, a),
-                    count=1,
-                    cure="one row of d numbers per next state, the same d everywhere",
-                )
+                problem = f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)"
+                cure = "one row of d numbers per next state, the same d everywhere"
+                raise bad("features", problem, index=(h, s, a), count=1, cure=cure)
             if not np.isfinite(phi).all():
                 infinite.append((h, s, a))
                 n_infinite += int((~np.isfinite(phi)).sum())
@@ -62,21 +58,11 @@ def collect_stage(
             phis.append(phi)
             shifts.append(shift)
     if empty:
-        raise bad(
-            "next_states",
-            "empty reachable set at (h, s, a)",
-            index=empty[0],
-            count=len(empty),
-            cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
-        )
+        cure = "give every (h, s, a) at least one next state (an absorbing state reaches itself)"
+        raise bad("next_states", "empty reachable set at (h, s, a)", index=empty[0], count=len(empty), cure=cure)
     if infinite:
-        raise bad(
-            "features",
-            "not finite at (h, s, a)",
-            index=infinite[0],
-            count=n_infinite,
-            cure="replace NaN and infinite entries",
-        )
+        cure = "replace NaN and infinite entries"
+        raise bad("features", "not finite at (h, s, a)", index=infinite[0], count=n_infinite, cure=cure)
     return {
         "outcomes": np.asarray(counts, dtype=np.int64),
         "next_state": np.concatenate(nexts),

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -119,33 +119,11 @@ def learn(
     require_positive_int("n_episodes", n_episodes)
     require_memory("n_episodes", "the returns of all episodes", 2 * n_episodes)
     require_callable(progress=progress, encode=encode)
-    if problem is not None:
-        require_problem(problem)
     if not isinstance(terminal_states, Iterable):
         raise bad("terminal_states", f"{shown(terminal_states)} is not a list of states")
-    if not isinstance(env, gymnasium.Env):
-        raise bad(
-            "env", f"{type(env).__name__} is no gymnasium.Env", cure="give a single environment, not a vector one"
-        )
-    base = env.unwrapped
-    if problem is None and features is None and isinstance(base, MNLEnv):
-        problem = base.mdp.problem
-    if problem is None:
-        problem = _problem(
-            *_sizes(env, encode, n_states),
-            horizon=_horizon(env, horizon),
-            features=features,
-            reward=reward,
-            param_bound=param_bound,
-            shared_parameter=shared_parameter,
-            start=start,
-            terminal_states=terminal_states,
-            normalise=normalise,
-        )
-    else:
-        ends = tuple(terminal_states) or None
-        given = {"features": features, "reward": reward, "horizon": horizon, "param_bound": param_bound}
-        _check_problem(env, problem, encode, given | {"start": start, "terminal_states": ends})
+    ends = tuple(terminal_states)
+    told = _Declared(features, reward, horizon, param_bound, start, ends or None, shared_parameter, normalise)
+    problem = _known(env, problem, told, encode, n_states)
     if end_state is not None:
         number_of("end_state", end_state, problem.n_states, "of the problem".format)
     limit = getattr(env.spec, "max_episode_steps", None)
@@ -239,8 +217,39 @@ def _horizon(env: gymnasium.Env[Any, Any], horizon: int | None) -> int:
     return require_positive_int("horizon", horizon)
 
 
-def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, given: dict[str, Any]) -> None:
-    surplus = [name for name, value in given.items() if value is not None]
+class _Declared(NamedTuple):
+    """What the user says of an environment; None is not said."""
+
+    features: FeatureFunction | None
+    reward: RewardLike | None
+    horizon: int | None
+    param_bound: float | None
+    start: int | ArrayLike | None
+    terminal_states: tuple[int, ...] | None
+    shared_parameter: bool
+    normalise: bool
+
+
+def _known(
+    env: gymnasium.Env[Any, Any], problem: Problem | None, told: _Declared, encode: Any, n_states: int | None
+) -> Problem:
+    """What the learner knows: the problem that is given, an environment's own, or the one that is declared."""
+    if problem is not None:
+        require_problem(problem)
+    if not isinstance(env, gymnasium.Env):
+        cure = "give a single environment, not a vector one"
+        raise bad("env", f"{type(env).__name__} is no gymnasium.Env", cure=cure)
+    base = env.unwrapped
+    if problem is None and told.features is None and isinstance(base, MNLEnv):
+        problem = base.mdp.problem
+    if problem is None:
+        return _problem(*_sizes(env, encode, n_states), _horizon(env, told.horizon), told)
+    _check_problem(env, problem, encode, told)
+    return problem
+
+
+def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, told: _Declared) -> None:
+    surplus = [name for name, value in told._asdict().items() if value is not None and not isinstance(value, bool)]
     if surplus:
         raise bad("problem", f"is known already, and so is its {', '.join(surplus)}", cure="give one or the other")
     found, n_actions = _sizes(env, encode, problem.n_states if encode is not None else None)
@@ -249,27 +258,16 @@ def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, 
         raise bad("problem", f"has {sizes}", cure="describe this environment")
 
 
-def _problem(
-    n_states: int,
-    n_actions: int,
-    *,
-    horizon: int,
-    features: FeatureFunction | None,
-    reward: RewardLike | None,
-    param_bound: float | None,
-    shared_parameter: bool,
-    start: int | ArrayLike | None,
-    terminal_states: Iterable[int],
-    normalise: bool,
-) -> Problem:
+def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Problem:
     """The knowledge that the user declares, with absorbing ends."""
+    features, reward, param_bound = told.features, told.reward, told.param_bound
     for name, value in (("features", features), ("reward", reward), ("param_bound", param_bound)):
         if value is None:
             cure = "the learner has to know features, reward and param_bound; or give problem="
             raise bad(name, "is missing", cure=cure)
     assert features is not None and reward is not None and param_bound is not None  # noqa: S101, PT018 (just checked)
     known = features
-    ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in terminal_states})
+    ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in told.terminal_states or ()})
 
     def with_ends(h: int, s: int, a: int) -> tuple[Any, Any]:
         return ([s], np.zeros((1, width))) if s in ends else known(h, s, a)
@@ -284,10 +282,10 @@ def _problem(
         n_actions,
         features=with_ends if ends else known,
         reward=reward,
-        start=np.full(n_states, 1.0 / n_states) if start is None else start,
+        start=np.full(n_states, 1.0 / n_states) if told.start is None else told.start,
         param_bound=param_bound,
-        shared_parameter=shared_parameter,
-        normalise=normalise,
+        shared_parameter=told.shared_parameter,
+        normalise=told.normalise,
     )
 
 

@@ -183,13 +183,7 @@ def refine(graph, pairs, high, bound, best, roots, limits):
         row, at, m = row_start[pair], graph.feat_start[pair], graph.col_count[pair]
         n = row_start[pair + 1] - row
         shift = graph.offset[row : row + n]
-        for k in range(n):
-            for other in range(k + 1):
-                total = 0.0
-                for c in range(m):
-                    total += (feat[at + k * m + c] - feat[at + c]) * (feat[at + other * m + c] - feat[at + c])
-                gram[k, other] = total
-                gram[other, k] = total
+        _products(feat, at, n, m, gram)
         for i in range(n):  # log sum_k exp of the largest z_k - z_i: half of a weaker bound, which sorts out most
             for k in range(n):
                 size = gram[k, k] + gram[i, i] - 2.0 * gram[k, i]
@@ -226,14 +220,32 @@ def refine(graph, pairs, high, bound, best, roots, limits):
         for s in range(ASCENTS):
             if heights[s] > best:
                 best = max(best, _ascend(shift, feat, at, n, m, bound, starts[s], theta, power))
-        kept = first  # what this pair's own ascents have settled
-        for k in range(first, count):
-            if limits[k] > best:
-                roots[kept] = roots[k]
-                limits[kept] = limits[k]
-                kept += 1
-        count = kept
+        count = _still_open(roots, limits, first, count, best)
     return count, best, rest
+
+
+@jit
+def _products(feat, at, n, m, gram):
+    """Inner products of the n feature vectors, each less the first one."""
+    for k in range(n):
+        for other in range(k + 1):
+            total = 0.0
+            for c in range(m):
+                total += (feat[at + k * m + c] - feat[at + c]) * (feat[at + other * m + c] - feat[at + c])
+            gram[k, other] = total
+            gram[other, k] = total
+
+
+@jit
+def _still_open(roots, limits, first, count, best):
+    """Leave out what the pair's own ascents have settled; the number of roots that remain."""
+    kept = first
+    for k in range(first, count):
+        if limits[k] > best:
+            roots[kept] = roots[k]
+            limits[kept] = limits[k]
+            kept += 1
+    return kept
 
 
 @jit

@@ -36,7 +36,7 @@ from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.robust.plan import solve_robust
 from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, environment_uniforms
+from livarot.simulation.streams import AgentRandom, by_episode, environment_uniforms
 from livarot.studies.runner import Count, Runner
 
 N_SEEDS, N_PATIENTS = 8, 1000
@@ -193,7 +193,7 @@ def _treat(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Survival and belief (seeds, plans), and the last estimates (seeds, d)."""
     problem, last = mdp.problem, int(times[-1])
-    luck = np.stack([environment_uniforms(seed, 0, last, problem.horizon) for seed in seeds], axis=1)
+    luck = by_episode(environment_uniforms, seeds, 0, last, problem.horizon)
     no_actions = np.empty((len(seeds), 0))
     rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
     state = agent.init(problem, len(seeds))
