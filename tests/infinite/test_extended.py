@@ -80,7 +80,7 @@ def test_only_the_replicas_that_ask_are_planned_and_neighbours_do_not_matter():
     assert (value[1] == -1).all() and (policy[1] == -1).all()
     alone = Estimate(*(part[2:] for part in estimate))
     one, acts = np.empty((1, 4)), np.empty((1, 4), dtype=np.int32)
-    plan_replicas(mdp.problem, alone, np.ones(1, dtype=bool), np.full(1, 0.2), options, one, acts)
+    plan_replicas(mdp.problem, alone, np.ones(1, dtype=bool), np.full(1, 0.2), *options, one, acts)
     assert one.tobytes() == value[2:].tobytes() and acts.tobytes() == policy[2:].tobytes()
 
 
