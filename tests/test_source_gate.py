@@ -1,10 +1,11 @@
-"""No code out of data, no printing, kernels of one screen, no trace of the machine that a file was written on."""
+"""No code out of data, no printing, no trace of a machine, nothing too long to read: files, functions, kernels."""
 
 import ast
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -133,11 +134,16 @@ def test_no_code_from_data_and_no_printing(path):
 LONGEST, MOST_ARGUMENTS = 60, 10
 
 
+def is_kernel(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Is it compiled?  Its arguments are then the arrays that it reads and writes."""
+    return not {dotted(mark) for mark in node.decorator_list}.isdisjoint({"jit", "inner"})
+
+
 def unwieldy(tree: ast.AST) -> list[str]:
     """Compiled functions that are too long to read at once, or take too many arguments."""
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and {dotted(mark) for mark in node.decorator_list} & {"jit", "inner"}:
+        if isinstance(node, ast.FunctionDef) and is_kernel(node):
             assert node.end_lineno is not None
             lines, given = node.end_lineno - node.lineno + 1, node.args
             arguments = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
@@ -184,3 +190,90 @@ def test_no_host_and_no_machine_path_in_any_file():
             if HOSTS.search(line) or MACHINE_PATHS.search(line):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
     assert not found, "\n".join(found)
+
+
+# ---------------------------------------------------------------- sizes
+MOST_LINES, MOST_CODE, MOST_PARAMETERS = 400, 60, 8
+# What has more than eight parameters, and why it may.
+KEYWORDS = "users call it with keywords, one for each thing that can be said"
+OPTIONS = "one parameter per option of a command"
+BEHIND = "what stands behind such a function, with the same keywords"
+EXEMPT = {
+    "cli/app.py:theory": OPTIONS,
+    "cli/app.py:tune": OPTIONS,
+    "cli/app.py:fit": OPTIONS,
+    "cli/app.py:plan": OPTIONS,
+    "cli/fit.py:command": OPTIONS,
+    "cli/plan.py:command": OPTIONS,
+    "cli/sweep.py:run": OPTIONS,
+    "cli/theory.py:command": OPTIONS,
+    "cli/tune.py:command": OPTIONS,
+    "data/estimator.py:__init__": KEYWORDS,
+    "envs/features.py:mdp": KEYWORDS,
+    "envs/random_model.py:random_mdp": KEYWORDS,
+    "envs/robust_embedding.py:kl_robust": KEYWORDS,
+    "envs/tabular.py:from_tabular": KEYWORDS,
+    "infinite/problem.py:from_function": KEYWORDS,
+    "model/build.py:from_arrays": BEHIND,
+    "model/build.py:from_function": BEHIND,
+    "model/problem.py:from_function": KEYWORDS,
+    "model/problem.py:from_arrays": KEYWORDS,
+    "planning/optimistic/rule.py:rule": KEYWORDS,
+    "running/learn.py:learn": KEYWORDS,
+    "running/tune.py:tune": KEYWORDS,
+    "studies/sepsis/experiment.py:sepsis_study": KEYWORDS,
+    "sweeps/driver.py:sweep": KEYWORDS,
+}
+LONG_FILES = {"core/lanes.py": "the primitives of all lanes"}
+
+
+class Size(NamedTuple):
+    """A function: the lines of its code, without its docstring, and its parameters, without self."""
+
+    lines: int
+    parameters: int
+
+
+def sizes(tree: ast.AST) -> dict[str, Size]:
+    """Every function in Python by its name, the largest of those that share it."""
+    found: dict[str, Size] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_kernel(node):
+            continue
+        given = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        docstring = node.body[0] if ast.get_docstring(node) is not None else None
+        lines = node.end_lineno - node.lineno + 1
+        lines -= docstring.end_lineno - docstring.lineno + 1 if docstring is not None else 0
+        own = Size(lines, len(given) - (given[:1] in (["self"], ["cls"])))
+        found[node.name] = Size(*map(max, own, found.get(node.name, own)))
+    return found
+
+
+def sizes_in(path: Path) -> dict[str, Size]:
+    """The functions of a module, as module:function."""
+    name = path.relative_to(ROOT / "src" / "livarot").as_posix()
+    return {f"{name}:{key}": size for key, size in sizes(ast.parse(path.read_text(encoding="utf-8"))).items()}
+
+
+def test_sizes_are_measured():
+    parameters = ", ".join("abcdefghi")
+    long = "def f(self):\n    '''One.\n\n    Two.\n    '''\n" + 70 * "    x = 1\n"
+    assert sizes(ast.parse(long)) == {"f": Size(71, 0)}
+    assert sizes(ast.parse(f"class A:\n    def g(self, {parameters}): pass")) == {"g": Size(1, 9)}
+    assert sizes(ast.parse(f"@jit\ndef k({parameters}): pass")) == {}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_and_functions_are_short(path):
+    name = path.relative_to(ROOT / "src" / "livarot").as_posix()
+    assert len(path.read_text(encoding="utf-8").splitlines()) < MOST_LINES or name in LONG_FILES
+    found = sizes_in(path)
+    assert [key for key, size in found.items() if size.lines >= MOST_CODE] == []
+    assert [key for key, size in found.items() if size.parameters > MOST_PARAMETERS and key not in EXEMPT] == []
+
+
+def test_nothing_is_exempt_without_need():
+    known = {key: size for path in SOURCES for key, size in sizes_in(path).items()}
+    assert [key for key in EXEMPT if key not in known or known[key].parameters <= MOST_PARAMETERS] == []
+    long = {name: (ROOT / "src" / "livarot" / name).read_text(encoding="utf-8").splitlines() for name in LONG_FILES}
+    assert [name for name, lines in long.items() if len(lines) < MOST_LINES] == []

@@ -37,9 +37,9 @@ from .planning.robust.plan import solve_robust as solve_robust
 from .running.check_agent import agent_checks as agent_checks
 from .running.check_agent import check_agent as check_agent
 from .running.learn import LearnResult as LearnResult
-from .running.learn import LearnState as LearnState
-from .running.learn import Online as Online
 from .running.learn import learn as learn
+from .running.online import LearnState as LearnState
+from .running.online import Online as Online
 from .running.result import RunResult as RunResult
 from .running.run import run as run
 from .running.tune import TuneResult as TuneResult

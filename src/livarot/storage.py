@@ -15,9 +15,6 @@ One entry and sorted keys make the bytes a function of the content, so files can
 The format itself has no checksum: one flipped bit in its body would load silently, hence the digest. The
 digest guards against accidents; it is not a signature.
 
-Writing goes to a temporary file in the same folder, is forced to disk, and is then renamed over the target: a
-process killed at any point leaves the old file or the new one, and at worst a ``.livarot-*.tmp`` beside it.
-
 Reading is bounded: `open_regular` waits for no pipe or device, a file is not read before its size is known, and text is
 not parsed before the depth of its brackets is.
 """
@@ -30,10 +27,7 @@ import importlib.metadata
 import json
 import os
 import reprlib
-import secrets
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
@@ -43,6 +37,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _decode
 from safetensors.numpy import save as _encode
 
+from livarot.atomic import as_path, replacing, write_atomic, write_together
 from livarot.bounded import MAX_DEPTH, PathLike, check_depth, open_regular, parse_json, read_regular
 from livarot.errors import LivarotError, bad
 from livarot.layout import Layout, Misfit
@@ -69,7 +64,6 @@ __all__ = [
 SCHEMA = 1
 MAX_FILE_BYTES = 4 * 2**30
 MAX_HEAD_BYTES = 10**6
-MAX_TOGETHER = 128  # files open at once
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
@@ -77,92 +71,6 @@ JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | Non
 _ENTRY = "livarot"
 _FIELDS = {"digest", "header", "kind", "schema", "version"}
 _STORED = {"float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL"}
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-
-
-def write_atomic(path: PathLike, data: bytes) -> None:
-    """Put `data` into the file `path`, replacing what is there: all or nothing, and durably."""
-    write_together({_as_path(path): data})
-
-
-def write_together(contents: Mapping[str, bytes] | Mapping[Path, bytes]) -> None:
-    """Write files, each of them all or nothing.
-
-    The disk is asked for them when all are written, and once per folder for their names: a file system that keeps a
-    journal then has most of the work to do once, not once per file.  No file is renamed before every one is on disk.
-    """
-    files = ((os.fspath(target), data) for target, data in contents.items())
-    while batch := dict(islice(files, MAX_TOGETHER)):
-        _write_batch(batch)
-
-
-def _write_batch(contents: Mapping[str, bytes]) -> None:
-    """Step by step for all files, not file by file: the system then takes a third less of the processor's time."""
-    token, target = secrets.token_hex(8), ""
-    temporaries: dict[str, str] = {}
-    opened: dict[str, int] = {}
-    folders: set[str] = set()
-    try:
-        try:
-            for number, target in enumerate(contents):
-                folder = os.path.dirname(target) or os.curdir
-                folders.add(folder)
-                name = f"{folder}/.livarot-{token}-{number}.tmp"
-                opened[target] = os.open(name, _CREATE, 0o666)
-                temporaries[target] = name
-            for target, descriptor in opened.items():
-                _write_all(descriptor, contents[target])
-            if hasattr(os, "posix_fadvise"):  # begin to write now: the disk places all files in one go
-                for target, descriptor in opened.items():  # noqa: B007 (named if it fails)
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            for target, descriptor in opened.items():  # noqa: B007 (named if it fails)
-                os.fsync(descriptor)
-            for target in temporaries:
-                os.close(opened.pop(target))
-            for target, name in temporaries.items():
-                os.replace(name, target)
-        except BaseException:
-            for descriptor in opened.values():
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
-            for name in temporaries.values():
-                with contextlib.suppress(OSError):
-                    os.unlink(name)
-            raise
-        for folder in sorted(folders):
-            _sync_folder(folder)
-    except OSError as error:
-        problem = f"cannot write {len(contents.get(target, b''))} bytes to {target!r}: {error.strerror or error}"
-        cure = None if os.path.isdir(os.path.dirname(target) or os.curdir) else "create its folder first"
-        raise bad("path", problem, cure=cure) from error
-
-
-@contextlib.contextmanager
-def replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """A new file to write to, which replaces `path` when all of it is on disk; removed if an exception ends it."""
-    target = _as_path(path)
-    temporary = target.with_name(f".livarot-{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, _CREATE, 0o666)
-    try:
-        try:
-            with open(descriptor, "wb", closefd=False) as file:  # who writes may close it
-                yield file
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(os.path.dirname(target) or os.curdir)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    """All of it: one call may take a part only."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def save_tensors(path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]) -> None:
@@ -196,7 +104,7 @@ def load_tensors(
     """
     name = repr(str(path))
     sizes: dict[str, int] = {}
-    with _opened(_as_path(path), name) as (file, size):
+    with _opened(as_path(path), name) as (file, size):
         start, head = _head(file, size, name)
         fields = _checked_fields(head.pop("__metadata__", None), name)
         if fields["kind"] != kind:
@@ -325,16 +233,6 @@ def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return total.hexdigest()
 
 
-def _as_path(path: PathLike) -> Path:
-    try:
-        result = Path(path)
-        if "\0" not in str(result):
-            return result
-    except TypeError as error:
-        raise bad("path", f"must be a path, got {reprlib.repr(path)}") from error
-    raise bad("path", f"{str(path)!r} contains a null character")
-
-
 @contextlib.contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
     """A regular file of acceptable size, and that size; a user may name it by a link."""
@@ -392,17 +290,6 @@ def _parse(text: str, name: str) -> Any:
 
 def _damaged(name: str, how: str, error: BaseException | None = None) -> NoReturn:
     raise bad("path", f"{name} is damaged: {how}", cure="restore it or make it again") from error
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a rename durable; Windows has no such call."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _version() -> str:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from livarot import agents
-from livarot.cli import doctor, sweep
+from livarot.cli import doctor, progress, sweep
 from livarot.sweeps import driver as sweeps
 from livarot.sweeps.driver import Report, Snapshot
 from livarot.sweeps.store.store import Store
@@ -100,7 +100,7 @@ def test_the_schema_is_json():
 
 def test_progress_in_lines():
     said = []
-    show = sweep.progress_lines(said.append, every=10)
+    show = progress.progress_lines(said.append, every=10)
     for second in range(25):
         show(Snapshot(100, 4 * second, 0, 40 * second, 1000, float(second)))
     show(Snapshot(100, 99, 1, 1000, 1000, 25.0))
@@ -113,19 +113,20 @@ def test_progress_in_lines():
 
 def test_restored_episodes_are_no_pace():
     """Two workers of three begin where a checkpoint was; then 100 episodes a second."""
-    pace, episodes = sweep.Pace(), 0
+    pace, episodes = progress.Pace(), 0
     for second in range(12):
         episodes += 100 + {1: 500_000, 2: 400_000}.get(second, 0)
         found = pace.of(Snapshot(3, 0, 0, episodes, 2_000_000, float(second)))
     assert found == 100.0
     assert (
-        sweep.progress_text(Snapshot(3, 0, 0, 1000, 2000, 12.0), found) == "0 of 3 runs, 100 episodes/s, 0:00:10 left"
+        progress.progress_text(Snapshot(3, 0, 0, 1000, 2000, 12.0), found)
+        == "0 of 3 runs, 100 episodes/s, 0:00:10 left"
     )
-    assert sweep.progress_text(Snapshot(1, 1, 0, 2000, 2000, 12.0), found) == "1 of 1 run, 100 episodes/s"
+    assert progress.progress_text(Snapshot(1, 1, 0, 2000, 2000, 12.0), found) == "1 of 1 run, 100 episodes/s"
 
 
 def test_the_pace_of_rare_episodes():
-    pace = sweep.Pace()
+    pace = progress.Pace()
     for second in range(31):
         found = pace.of(Snapshot(3, 0, 0, 60 * (second // 3), 2000, float(second)))
     assert found == 20.0

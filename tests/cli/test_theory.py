@@ -8,7 +8,7 @@ from rich.console import Console
 
 from livarot import LivarotError, envs, theory
 from livarot.cli import theory as cli_theory
-from livarot.theory.bounds import TERMS
+from livarot.theory.bound_terms import TERMS
 
 CHAIN = {"env": "hard-chain", "settings": ["horizon=4", "gap=0.1"], "n_episodes": 20, "n_seeds": 3}
 KEYS = {

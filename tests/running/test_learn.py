@@ -8,7 +8,8 @@ import pytest
 
 import livarot
 from livarot.envs.gymnasium.env import MNLEnv, StageObservation
-from livarot.running.learn import LearnState, Online, learn
+from livarot.running.learn import learn
+from livarot.running.online import LearnState, Online
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Tuning: the scores are the run's, the choice is the least mean, seeds are kept apart, bad input is refused."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -146,6 +147,23 @@ def test_progress_and_interruption():
 
     with pytest.raises(KeyboardInterrupt):
         tune(MDP, Livarot, {"reg": [1.0, 2.0]}, 3, progress=stop)
+
+
+def test_progress_is_called_by_one_thread_at_a_time():
+    """Two threads share the seeds: a count that both write at once would be wrong."""
+    mdp = livarot.envs.random_mdp(n_states=40, n_actions=4, horizon=10, seed=0)
+    running, most, seen = 0, 0, []
+
+    def progress(done, total):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)
+        seen.append((done, total))
+        running -= 1
+
+    tune(mdp, Livarot, {"reg": [1.0]}, 8, seeds=range(1000, 1008), workers=2, progress=progress)
+    assert most == 1 and [done for done, _ in seen] == list(range(4, 65, 4)) and {total for _, total in seen} == {64}
 
 
 def test_a_clear_difference_is_found():

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from livarot import LivarotError, agents, envs
 from livarot.sweeps.keys import Cell, canonical, digest
-from livarot.sweeps.spec import (
-    MAX_EPISODES,
-    MAX_SEED,
-    AgentSpec,
-    EnvironmentSpec,
-    Experiment,
-    SeedRange,
-    json_schema,
-    variants,
-)
+from livarot.sweeps.schema import json_schema
+from livarot.sweeps.spec import MAX_EPISODES, MAX_SEED, AgentSpec, EnvironmentSpec, Experiment, SeedRange, variants
 from livarot.sweeps.store.records import MAX_BYTES
 
 TEXT = """

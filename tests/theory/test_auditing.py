@@ -12,7 +12,8 @@ from livarot import LivarotError, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, Uniform
 from livarot.running.result import COLUMNS, RunResult
 from livarot.theory.auditing import audit
-from livarot.theory.bounds import TERMS, regret_bound
+from livarot.theory.bound_terms import TERMS
+from livarot.theory.bounds import regret_bound
 from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
 from livarot.theory.facts import problem_facts, sigma_bar_worst
 from livarot.theory.lower import lower_bound

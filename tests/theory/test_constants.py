@@ -12,6 +12,7 @@ from livarot import MNLMDP, envs
 from livarot.errors import LivarotError
 from livarot.theory import constants as con
 from livarot.theory import curvature as cur
+from livarot.theory.curvature_kernels import cap_bound, chord_of, look_at_pairs, refine
 from livarot.theory.summary import Constants
 from tests.support.models import random_estimate, random_model, to_mdp, to_model
 from tests.twins import theory as twin
@@ -155,7 +156,7 @@ def test_the_bounds_on_caps_hold_and_close(dims, bound):
         cap = cur._faces(dims)[int(rng.integers(2 * dims))]
         for depth in range(40):
             unit, chord = cap.cone()
-            value, high = cur._cap_bound(offset, y, diameter, i, j, bound, unit, chord)
+            value, high = cap_bound(offset, y, diameter, i, j, bound, unit, chord)
             assert f_ij(offset, y, bound * unit, i, j) <= value + 1e-12
             for _ in range(4):
                 point = np.insert(rng.uniform(cap.low, cap.high), cap.axis, cap.sign)
@@ -173,9 +174,9 @@ def test_the_bounds_on_the_ball_hold(bound):
         mdp = random_mdp(d, bound=bound, H=1, S=8, A=1, d=d, U=U, ragged=False, scale=0.1)
         graph, pairs = mdp.problem.rows.graph, con.visited_pairs(mdp.problem)
         low, high = np.empty(len(pairs)), np.empty(len(pairs))
-        cur._look(graph, pairs, bound, low, high)
+        look_at_pairs(graph, pairs, bound, low, high)
         roots, limits = np.empty((1000, 3), dtype=np.int64), np.empty(1000)
-        count, best, _ = cur._refine(graph, pairs, high, bound, 0.0, roots, limits)
+        count, best, _ = refine(graph, pairs, high, bound, 0.0, roots, limits)
         for pair in pairs:
             phi, row = mdp.problem.rows.features(int(pair)), graph.row_start[pair]
             offset = graph.offset[row : row + U]
@@ -186,7 +187,7 @@ def test_the_bounds_on_the_ball_hold(bound):
                     found = [limits[k] for k in range(count) if tuple(roots[k]) == (pair, i, j)]
                     assert found == [] or found[0] == pytest.approx(2 * math.log(box.sum()), abs=1e-6)
                     assert found or 2 * math.log(box.sum()) <= best + 1e-6
-                    chord = cur._chord(offset, phi, i, j, bound)
+                    chord = chord_of(offset, phi, i, j, bound)
                     directions = [phi[k] - middle for k in range(U)] + [rng.normal(size=d) for _ in range(3)]
                     for x in directions:
                         theta = bound * x / max(np.linalg.norm(x), 1e-300)

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import Agent, Wrapper, declared, part_of
 from livarot.agents.exploration import Log
+from livarot.agents.leaves import leaves, mapped
 from livarot.agents.livarot import Livarot
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
@@ -185,14 +186,10 @@ def _growth(problem: Problem, inner: Any, counts: IntArray) -> FloatArray:
     return out
 
 
-def _leaves(state: Any) -> list[Any]:
-    return [leaf for part in state for leaf in (_leaves(part) if isinstance(part, tuple) else [part])]
-
-
 def _packed(state: Any, replicas: int) -> FloatArray:
     """Every number of a state, (R, numbers), those that replicas share repeated; integers below 2^53."""
     parts = [np.zeros((replicas, 0))]
-    for leaf in map(np.asarray, _leaves(state)):
+    for leaf in map(np.asarray, leaves(state).values()):
         if leaf.size:
             whole = np.broadcast_to(leaf, (replicas, *leaf.shape[1:]))
             parts.append(whole.reshape(replicas, -1).astype(np.float64))
@@ -203,7 +200,7 @@ def _unpacked(pattern: Any, packed: FloatArray, replicas: int) -> Any:
     """The state of the replicas in ``packed``; ``pattern`` is one of ``replicas`` replicas and gives the form."""
     at = 0
 
-    def leaf_of(leaf: Any) -> Any:
+    def leaf_of(name: str, leaf: Any) -> Any:
         nonlocal at
         shape = np.shape(leaf)
         if np.size(leaf) == 0:
@@ -216,10 +213,7 @@ def _unpacked(pattern: Any, packed: FloatArray, replicas: int) -> Any:
         own = part if len(leaf) == replicas else part[:1]
         return own.reshape(len(own), *shape[1:]).astype(leaf.dtype)
 
-    def part_of(part: Any) -> Any:
-        return type(part)(*map(part_of, part)) if isinstance(part, tuple) else leaf_of(part)
-
-    return part_of(pattern)
+    return mapped(leaf_of, pattern)
 
 
 def _with_room(new: Any, old: Any, packed: FloatArray, replicas: int) -> FloatArray | None:
@@ -228,7 +222,7 @@ def _with_room(new: Any, old: Any, packed: FloatArray, replicas: int) -> FloatAr
     Room is added behind what is there (:func:`livarot.estimation.history.record`) as soon as *one* replica needs it: it
     must not matter to the others.  None if the forms differ in another way.
     """
-    forms = [[np.shape(leaf) for leaf in _leaves(state)] for state in (new, old)]
+    forms = [[np.shape(leaf) for leaf in leaves(state).values()] for state in (new, old)]
     if forms[0] == forms[1]:
         return packed
     parts, at = [], 0

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import Agent, NoState
 from livarot.agents.exploration import Log
+from livarot.agents.leaves import leaves, mapped
 from livarot.agents.rare_switching import Kept, _inner, _packed, _unpacked
 from livarot.agents.tabular.ucrl2 import UCRL2State
 from livarot.errors import LivarotError, bad
@@ -34,31 +35,18 @@ from livarot.model.episodes import Estimate, check_estimate, check_policy
 from livarot.model.problem import Problem
 
 
-def flat(state: tuple[Any, ...], prefix: str = "") -> dict[str, NDArray[Any]]:
+def flat(state: tuple[Any, ...]) -> dict[str, NDArray[Any]]:
     """The arrays of a state (NamedTuples, nested or not) by their dotted names.
 
     >>> flat(NoState(np.zeros(2)))
     {'policy': array([0., 0.])}
     """
-    found: dict[str, NDArray[Any]] = {}
-    for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-        if isinstance(part, tuple):
-            found |= flat(part, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = np.asarray(part)
-    return found
+    return {name: np.asarray(leaf) for name, leaf in leaves(state).items()}
 
 
-def rebuilt(pattern: Any, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Any:
+def rebuilt(pattern: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     """A state of the pattern's type: scalars come back as scalars, arrays as arrays."""
-    parts = []
-    for name, part in zip(pattern._fields, pattern, strict=True):
-        if isinstance(part, tuple):
-            parts.append(rebuilt(part, arrays, f"{prefix}{name}."))
-        else:
-            array = arrays[f"{prefix}{name}"]
-            parts.append(array if isinstance(part, np.ndarray) else array.item())
-    return type(pattern)(*parts)
+    return mapped(lambda name, leaf: arrays[name] if isinstance(leaf, np.ndarray) else arrays[name].item(), pattern)
 
 
 def layout_of(agent: Agent[Any], problem: Problem, *, same_problem: bool) -> Layout:

@@ -1,4 +1,6 @@
-"""The commands.  Only typer is imported here; a command imports what it needs when it runs.
+"""The commands: their options, each named as the parameter of the function that does the work.
+
+Only typer is imported here; the module of a command is imported when it runs.
 
 Exit codes: 0 done, 1 not all of it (``run``, ``export``, ``doctor``, ``status --check``), 2 refused (one line on
 standard error), 130 interrupted.
@@ -10,8 +12,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -53,18 +56,28 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(REFUSED) from None
 
 
+def call(module: str, given: dict[str, Any], function: str = "command") -> None:
+    """Call a function of ``livarot.cli.module`` with these options, after the modules of ``--import``.
+
+    ``workers`` None is as many threads as there are processors.
+    """
+    with one_line_errors():
+        work = getattr(import_module(f"livarot.cli.{module}"), function)
+        import_modules(given.pop("imports", None))
+        if "workers" in given and given["workers"] is None:
+            given["workers"] = _processors()
+        work(**given)
+
+
 @app.command()
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="8 seeds and H = 5, 10, 20 only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = RESULTS,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds (40, or 8 with --quick).")] = None,
+    n_seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds (40, or 8 with --quick).")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
-    with one_line_errors():
-        from livarot.cli.reproduce import command
-
-        command(quick=quick, out=out, n_seeds=seeds, workers=_processors() if workers is None else workers)
+    call("reproduce", locals())
 
 
 @app.command("list")
@@ -74,73 +87,50 @@ def list_names(
     imports: Imports = None,
 ) -> None:
     """The registered agents, or the environments with S, A, U, d, H, B, V*, kappa* and sigma_bar."""
-    with one_line_errors():
-        from livarot.cli.listing import command
-
-        import_modules(imports)
-        command(kind.value, as_json=as_json)
+    call("listing", locals())
 
 
 @app.command()
 def theory(
     env: Annotated[str, typer.Argument(help="A registered environment; `livarot list envs` names them.")],
     agent: Annotated[str, typer.Option(help="A registered agent.")] = "livarot",
-    episodes: Annotated[int, typer.Option(help="T, the number of episodes.")] = 1000,
-    seeds: Annotated[int, typer.Option(help="Seeds of --run.")] = 10,
+    n_episodes: Annotated[int, typer.Option("--episodes", help="T, the number of episodes.")] = 1000,
+    n_seeds: Annotated[int, typer.Option("--seeds", help="Seeds of --run.")] = 10,
     settings: Annotated[list[str] | None, typer.Option("--set", help="key=value for the environment; repeat.")] = None,
     agent_settings: Annotated[
         list[str] | None, typer.Option("--agent-set", help="key=value for the agent; repeat.")
     ] = None,
-    run: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
+    run_it: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     imports: Imports = None,
 ) -> None:
     """Constants, regret bound term by term and lower bound of a problem; with --run, whether they are kept."""
-    with one_line_errors():
-        from livarot.cli.theory import command
-
-        import_modules(imports)
-        command(
-            env=env,
-            agent=agent,
-            n_episodes=episodes,
-            n_seeds=seeds,
-            settings=settings,
-            agent_settings=agent_settings,
-            run_it=run,
-            as_json=as_json,
-            workers=_processors(),
-        )
+    call("theory", locals() | {"workers": None})
 
 
 @app.command()
 def variance(
     quick: Annotated[bool, typer.Option("--quick", help="6 seeds and 500 episodes only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and tables.")] = Path("results/variance"),
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds (30, or 6 with --quick).")] = None,
+    n_seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds (30, or 6 with --quick).")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
-    with one_line_errors():
-        from livarot.cli.theory import variance_command
-
-        variance_command(quick=quick, out=out, n_seeds=seeds, workers=_processors() if workers is None else workers)
+    call("theory", locals(), "variance_command")
 
 
 @app.command()
 def sepsis(
     quick: Annotated[bool, typer.Option("--quick", help="2 seeds and 128 patients only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = Path("results/sepsis"),
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds (8, or 2 with --quick).")] = None,
-    patients: Annotated[int | None, typer.Option(help="Patients treated (1000, or 128 with --quick).")] = None,
+    n_seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds (8, or 2 with --quick).")] = None,
+    n_patients: Annotated[
+        int | None, typer.Option("--patients", help="Patients treated (1000, or 128 with --quick).")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
 ) -> None:
     """Learn to treat in a simulated hospital, from the nominal model on.  A demonstration, no medical advice."""
-    with one_line_errors():
-        from livarot.cli.sepsis import command
-
-        workers = _processors() if workers is None else workers
-        command(quick=quick, out=out, n_seeds=seeds, n_patients=patients, workers=workers)
+    call("sepsis", locals())
 
 
 @app.command()
@@ -148,8 +138,8 @@ def tune(
     env: Annotated[str, typer.Argument(help="A registered environment.")],
     agent: Annotated[str, typer.Argument(help="A registered agent.")],
     grid: Annotated[list[str], typer.Option("--grid", help="field=v1,v2; once per field.")],
-    episodes: Annotated[int, typer.Option(help="Episodes per run.")] = 1000,
-    seeds: Annotated[int, typer.Option(help="Tuning seeds, from 1000 on.")] = 5,
+    n_episodes: Annotated[int, typer.Option("--episodes", help="Episodes per run.")] = 1000,
+    n_seeds: Annotated[int, typer.Option("--seeds", help="Tuning seeds, from 1000 on.")] = 5,
     settings: Annotated[list[str] | None, typer.Option("--set", help="key=value of the environment; repeat.")] = None,
     budget: Annotated[int, typer.Option(help="Points at most.")] = 12,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -157,21 +147,7 @@ def tune(
     imports: Imports = None,
 ) -> None:
     """Try a grid of an agent's settings on seeds that no evaluation uses."""
-    with one_line_errors():
-        from livarot.cli.tune import command
-
-        import_modules(imports)
-        command(
-            env=env,
-            agent=agent,
-            grid=grid,
-            n_episodes=episodes,
-            n_seeds=seeds,
-            settings=settings,
-            budget=budget,
-            as_json=as_json,
-            workers=workers,
-        )
+    call("tune", locals())
 
 
 @app.command()
@@ -195,28 +171,7 @@ def fit(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Fit a transition model to logged data, print its summary, store it."""
-    with one_line_errors():
-        from livarot.cli.fit import command
-
-        command(
-            table=table,
-            features=features,
-            state=state,
-            action=action,
-            next_state=next_state,
-            stage=stage,
-            count=count,
-            nominal=nominal,
-            reachable=reachable,
-            states=states,
-            actions=actions,
-            reg=reg,
-            per_stage=per_stage,
-            covariance=covariance,
-            level=level,
-            out=out,
-            as_json=as_json,
-        )
+    call("fit", locals())
 
 
 @app.command()
@@ -234,22 +189,7 @@ def plan(
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
     """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
-    with one_line_errors():
-        from livarot.cli.plan import command
-
-        command(
-            model=model,
-            reward=reward,
-            horizon=horizon,
-            start=start,
-            robust=robust,
-            optimistic=optimistic,
-            unseen=unseen,
-            level=level,
-            resamples=resamples,
-            seed=seed,
-            out=out,
-        )
+    call("plan", locals())
 
 
 @app.command()
@@ -257,10 +197,7 @@ def warmup(
     only: Annotated[list[str] | None, typer.Option(help="A part of it, such as planning; repeat.")] = None,
 ) -> None:
     """Compile every kernel once, so that no later process has to."""
-    with one_line_errors():
-        from livarot.cli.warmup import command
-
-        command(only)
+    call("warmup", locals())
 
 
 @app.command()

@@ -6,15 +6,12 @@ Exit codes of ``run``: 0 all runs are stored, 1 some are not, 2 refused, 128 + n
 
 from __future__ import annotations
 
-import math
 import shlex
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from livarot.sweeps.driver import Report, Snapshot
+    from livarot.sweeps.driver import Report
 
 FAILED = 1
 RESULTS = Path("results")
@@ -67,6 +64,7 @@ def run(
 
     again = shlex.join(["livarot", *sys.argv[1:]])
     with one_line_errors(), resumable(again, quiet=dry_run):
+        from livarot.cli.progress import sweep_shown
         from livarot.cli.report import warnings_shown
         from livarot.errors import require_non_negative, require_positive_int
         from livarot.sweeps.driver import sweep
@@ -88,7 +86,7 @@ def run(
             describe(experiment, folder, part, stale.value)
             return
         ending = last_words(folder, again)
-        with progress_shown() as observer, warnings_shown("livarot.sweeps.stale"):
+        with sweep_shown() as observer, warnings_shown("livarot.sweeps.stale"):
             report = sweep(
                 experiment,
                 folder,
@@ -106,10 +104,14 @@ def run(
         if report.signal is not None:
             end_undisturbed()
         ending(report)
+    if code := _exit_code(report):
+        raise typer.Exit(code)
+
+
+def _exit_code(report: Report) -> int:
     if report.signal is not None:
-        raise typer.Exit(128 + report.signal)
-    if not report.complete:
-        raise typer.Exit(FAILED)
+        return 128 + report.signal
+    return 0 if report.complete else FAILED
 
 
 def import_modules(names: Sequence[str] | None) -> None:
@@ -201,96 +203,6 @@ def last_words(folder: Path, again: str) -> Callable[[Report], None]:
             typer.echo(resume_line(again), err=True)
 
     return say
-
-
-@contextmanager
-def progress_shown() -> Iterator[Callable[[Snapshot], None]]:
-    """A bar on a terminal, lines elsewhere: at the beginning, every ten seconds and at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield progress_lines(lambda text: typer.echo(text, err=True))
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task, pace = bar.add_task("starting", total=None), Pace()
-
-        def show(now: Snapshot) -> None:
-            text = progress_text(now, pace.of(now))
-            bar.update(task, description=text, completed=now.episodes, total=now.episodes_planned or None)
-
-        yield show
-
-
-def progress_lines(say: Callable[[str], None], every: float = 10.0) -> Callable[[Snapshot], None]:
-    """An observer that says a line now and then, and the last one once."""
-    last: list[float] = []
-    pace = Pace()
-    ended = False
-
-    def show(now: Snapshot) -> None:
-        nonlocal ended
-        speed = pace.of(now)
-        if ended:
-            return
-        ended = now.done + now.failed >= now.planned
-        if not last or now.seconds - last[0] >= every or ended:
-            last[:] = [now.seconds]
-            say(progress_text(now, speed))
-
-    return show
-
-
-class Pace:
-    """Episodes per second over the last minute.
-
-    Episodes that a checkpoint brings back appear at once; such a leap was not computed and does not count.
-    """
-
-    WINDOW, STEP = 60.0, 0.9  # seconds
-    LEAP = 20.0  # times the usual pace
-
-    def __init__(self) -> None:
-        self._steps: deque[tuple[float, float, int]] = deque()  # end, seconds, episodes
-        self._last: tuple[float, int] | None = None
-        self._lock = threading.Lock()  # a sweep observes from two threads
-
-    def of(self, now: Snapshot) -> float | None:
-        """The pace at a snapshot, which comes after all earlier ones; None while there is none."""
-        with self._lock:
-            if self._last is None:
-                self._last = (now.seconds, now.episodes)
-            elif now.seconds - self._last[0] >= self.STEP:
-                self._steps.append((now.seconds, now.seconds - self._last[0], max(0, now.episodes - self._last[1])))
-                self._last = (now.seconds, now.episodes)
-            while self._steps and now.seconds - self._steps[0][0] >= self.WINDOW:
-                self._steps.popleft()
-            steps = [(seconds, count) for _, seconds, count in self._steps]
-        rates = sorted(count / seconds for seconds, count in steps if count)
-        usual = rates[len(rates) // 2] if len(rates) > 2 else math.inf
-        steps = [(seconds, count) for seconds, count in steps if count <= self.LEAP * usual * seconds]
-        total = sum(count for _, count in steps)
-        return total / sum(seconds for seconds, _ in steps) if total else None
-
-
-def progress_text(now: Snapshot, speed: float | None = None) -> str:
-    """Runs, failures, speed and, until the end, what is left.
-
-    >>> from livarot.experiments import Snapshot
-    >>> progress_text(Snapshot(100, 50, 1, 5000, 10000, 2.0), 2500.0)
-    '50 of 100 runs, 1 failed, 2500 episodes/s, 0:00:02 left'
-    """
-    parts = [f"{now.done} of {now.planned} run{'' if now.planned == 1 else 's'}"]
-    if now.failed:
-        parts.append(f"{now.failed} failed")
-    if speed:
-        parts.append(f"{speed:.0f} episodes/s" if speed >= 10 else f"{speed:.2g} episodes/s")
-        if now.done + now.failed < now.planned:
-            clock = timedelta(seconds=math.ceil(max(0, now.episodes_planned - now.episodes) / speed))
-            parts.append(f"{clock} left")
-    return ", ".join(parts)
 
 
 def status(
@@ -405,7 +317,7 @@ def schema(imports: Imports = None) -> None:
     with one_line_errors():
         import json
 
-        from livarot.sweeps.spec import json_schema
+        from livarot.sweeps.schema import json_schema
 
         import_modules(imports)
         typer.echo(json.dumps(json_schema(), indent=1))

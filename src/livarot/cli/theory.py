@@ -12,6 +12,7 @@ from rich.table import Table
 from livarot import agents, envs
 from livarot.agents.base import Agent, declared
 from livarot.cli.progress import progress_shown
+from livarot.core.threads import Progress, Tally
 from livarot.errors import bad, require_positive_int
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
@@ -19,7 +20,8 @@ from livarot.report.output import check_folder
 from livarot.running.run import run
 from livarot.studies.variance import experiment as variance_study
 from livarot.sweeps.keys import plays_given_policy
-from livarot.theory.auditing import Audit, audit, shown
+from livarot.theory.audit_lines import Audit, shown
+from livarot.theory.auditing import audit
 from livarot.theory.facts import sigma_bar_worst
 from livarot.theory.promises import promises
 from livarot.theory.summary import Constants
@@ -88,18 +90,10 @@ def promised(mdp: MNLMDP, agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
     return constants.to_json() | {"sigma_bar_worst": worst} | bounds
 
 
-def _audited(
-    mdp: MNLMDP, agent: Agent[Any], n_episodes: int, n_seeds: int, workers: int, progress: variance_study.Progress
-) -> Audit:
-    total, done = n_episodes * n_seeds, 0
-
-    def count(new: int) -> None:
-        nonlocal done
-        done += new
-        progress(done, total)
-
-    progress(0, total)
-    return audit(run(mdp, agent, n_episodes, seed=range(n_seeds), workers=workers, progress=count), mdp)
+def _audited(mdp: MNLMDP, agent: Agent[Any], n_episodes: int, n_seeds: int, workers: int, progress: Progress) -> Audit:
+    tally = Tally(n_episodes * n_seeds, progress)
+    tally.add(0)
+    return audit(run(mdp, agent, n_episodes, seed=range(n_seeds), workers=workers, progress=tally.add), mdp)
 
 
 def make_agent(name: str, mdp: MNLMDP, settings: dict[str, Any]) -> Agent[Any]:

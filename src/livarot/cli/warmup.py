@@ -50,13 +50,13 @@ from livarot.core.lanes import W
 from livarot.data.estimator import MNLTransition
 from livarot.data.reading.choices import Choices
 from livarot.data.use.intervals import value_and_gradient
-from livarot.envs import hard_chain, mnl_bandit, park_two_state, river_swim
+from livarot.envs import hard_chain, mnl_bandit, park_two_state, random_mdp, river_swim
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad
 from livarot.estimation.omd import initial_estimate
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
 from livarot.infinite.planning import diameter as infinite_diameter
-from livarot.model.probabilities import transition_kernel
+from livarot.model.probabilities import MANY, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import evaluate, solve
 from livarot.planning.optimistic import optimistic_plan
@@ -73,7 +73,7 @@ from livarot.planning.optimistic.rules import (
 from livarot.planning.robust.kl import worst_case
 from livarot.planning.robust.plan import evaluate_robust, solve_robust
 from livarot.running.run import run
-from livarot.simulation.rollout import simulate
+from livarot.simulation.rollout import draw_row, simulate
 from livarot.theory.constants import diameter
 from livarot.theory.summary import Constants
 
@@ -124,6 +124,7 @@ def _exact() -> None:
         for table in (policy, mixed):
             evaluate(mdp, table)
             simulate(mdp, table, 2)
+    transition_kernel(random_mdp(n_states=8, n_actions=8, n_reachable=8, dim=2, horizon=MANY // 512))  # many rows
 
 
 def _ellipsoids() -> None:
@@ -215,6 +216,7 @@ def _gymnasium() -> None:
     environment = MNLEnv(hard_chain(3))
     environment.reset(seed=0)
     environment.step(0)
+    draw_row(np.array([0.5, 0.5]), 0, 1, 0.3)  # an action of Online.act
 
 
 def _lanes() -> Iterator[Step]:

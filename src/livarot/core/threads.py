@@ -18,10 +18,25 @@ PATIENCE = 1.0  # seconds that the interrupted wait for threads to come to the e
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Look = Callable[[], None]
+Progress = Callable[[int, int], None]  # how much is done, and how much there is in all
 
 
 class Stopped(Exception):
     """Raised in a thread that is to end because another one failed, or because of Ctrl-C."""
+
+
+class Tally:
+    """How much of ``total`` threads have done, told to ``progress`` by one of them at a time."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done, self.total = 0, total
+        self._progress, self._lock = progress, threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.done += count
+            if self._progress is not None:
+                self._progress(self.done, self.total)
 
 
 def in_threads(work: Callable[[Item, Look], Result], items: Sequence[Item], workers: int) -> list[Result]:

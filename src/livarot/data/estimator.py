@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -146,15 +146,19 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where)
             found.append(result)
             covariances.append(covariance(part, result, reg, self.covariance))
+        return self._fitted(choices, found, covariances)
+
+    def _fitted(self, choices: Choices, maxima: list[Maximum], covariances: Sequence[FloatArray]) -> MNLTransition:
+        """The attributes that a fit leaves, or that a stored one gets back."""
         shared = bool(self.homogeneous)
-        self.theta_ = found[0].theta if shared else np.stack([f.theta for f in found])
+        self.theta_ = maxima[0].theta if shared else np.stack([one.theta for one in maxima])
         self.covariance_ = covariances[0] if shared else np.stack(covariances)
-        self.maxima_ = found
+        self.maxima_ = maxima
         self.columns_ = choices.columns
-        self.log_likelihood_ = float(sum(f.log_likelihood for f in found))
-        self.null_log_likelihood_ = float(sum(f.null_log_likelihood for f in found))
-        self.n_iter_ = max(f.n_iter for f in found)
-        self.converged_ = all(f.converged for f in found)
+        self.log_likelihood_ = float(sum(one.log_likelihood for one in maxima))
+        self.null_log_likelihood_ = float(sum(one.null_log_likelihood for one in maxima))
+        self.n_iter_ = max(one.n_iter for one in maxima)
+        self.converged_ = all(one.converged for one in maxima)
         self.n_choices_ = choices.n_choices
         self.choices_ = choices
         labels = choices.labels

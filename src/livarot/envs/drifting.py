@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
+from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad, require_finite, require_number, require_positive_int
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.validation import whole_numbers
@@ -52,7 +53,7 @@ class Drifting:
             cure = "give the first episode of each piece: 0, then increasing"
             raise bad("boundaries", f"do not fit {len(thetas)} pieces", cure=cure)
         norms = np.linalg.norm(thetas, axis=2)
-        over = np.argwhere(norms > self.problem.param_bound * (1.0 + 1e-9))
+        over = np.argwhere(norms > self.problem.param_bound * (1.0 + NORM_SLACK))
         if len(over):
             index = (int(over[0][0]), int(over[0][1]))
             text = f"|theta| = {norms[index]:.6g} exceeds param_bound = {self.problem.param_bound:.6g} at (piece, k)"

@@ -1,5 +1,5 @@
 from livarot.report.page import report as report
-from livarot.report.statistics import Band as Band
+from livarot.report.resampling import Band as Band
 from livarot.report.statistics import Interval as Interval
 from livarot.report.statistics import Paired as Paired
 from livarot.report.statistics import band as band

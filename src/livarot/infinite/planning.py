@@ -31,8 +31,8 @@ from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.jit import jit
 from livarot.errors import bad
 from livarot.infinite.problem import InfiniteMDP, check_stationary
+from livarot.planning.steps import greedy
 
-TIE = 1e-9
 MIXING = 0.5  # of the kernel with the identity, against periods
 
 
@@ -232,19 +232,13 @@ def _backup(row_start, next_state, prob, reward, gamma, v, q, policy):
     """q = r + gamma P v and its first greedy policy."""
     n_states, n_actions = reward.shape
     for s in range(n_states):
-        best = -math.inf
         for a in range(n_actions):
             pair = s * n_actions + a
             total = 0.0
             for row in range(row_start[pair], row_start[pair + 1]):
                 total += prob[row] * v[next_state[row]]
             q[s, a] = reward[s, a] + gamma * total
-            best = max(best, q[s, a])
-        tie = best - TIE * (1.0 + abs(best))
-        for a in range(n_actions):
-            if q[s, a] >= tie:
-                policy[s] = a
-                break
+        _, policy[s] = greedy(q[s])
 
 
 @jit

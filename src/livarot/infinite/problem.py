@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.sizes import require_memory
+from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad, require_finite
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
@@ -245,7 +246,7 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
             raise bad("policy", f"no action {table[wrong[0]]}", index=int(wrong[0]), count=len(wrong), cure=cure)
         return np.ascontiguousarray(table, dtype=np.int32)
     if np.issubdtype(table.dtype, np.floating) and table.shape == (problem.n_states, problem.n_actions):
-        wrong = np.flatnonzero(~((np.abs(table.sum(axis=1) - 1.0) < 1e-9) & (table >= 0).all(axis=1)))
+        wrong = np.flatnonzero(~((np.abs(table.sum(axis=1) - 1.0) < SUM_SLACK) & (table >= 0).all(axis=1)))
         if len(wrong):
             raise bad("policy", "is no distribution over actions", index=int(wrong[0]), count=len(wrong))
         return np.ascontiguousarray(table, dtype=np.float64)

@@ -17,7 +17,7 @@ same bits, and a longer run begins with the shorter one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +37,7 @@ from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.model.compiled import blocks_of
 from livarot.model.episodes import plan_error, require_agent
 from livarot.simulation.rollout import draw_start, row_of
-from livarot.simulation.streams import DRAWS_PER_COUNT, stream
+from livarot.simulation.streams import DRAWS_PER_COUNT, seed_list, stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ def run_infinite(
     ((3, 1000), True)
     """
     require_agent(agent)
-    seeds = _check_seeds(seed)
+    seeds = seed_list(seed)
     require_memory("n_steps", "the results of all steps", 12 * len(seeds) * n_steps)
     judge = _Judge(mdp, discount, len(seeds))
     problem = mdp.problem
@@ -282,16 +282,6 @@ def _step_uniforms(seeds: Sequence[int], first: int, count: int) -> FloatArray:
     """Number t of each seed's stream for steps first .. first + count - 1, (count, seeds)."""
     drawn = [stream(s, "infinite steps", first // DRAWS_PER_COUNT).random(count) for s in seeds]
     return np.ascontiguousarray(np.stack(drawn, axis=1))
-
-
-def _check_seeds(seed: int | Sequence[int]) -> list[int]:
-    seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed]
-    if not seeds:
-        raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
-    for index, value in enumerate(seeds):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
-            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers from 0 to 2^63 - 1")
-    return [int(value) for value in seeds]
 
 
 class _World(NamedTuple):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
+from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.problem import Problem, require_problem
 
-SUM_TOLERANCE = 1e-9  # of probabilities, around one
 _FLOAT = np.dtype(np.float64)
 
 
@@ -224,7 +224,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
         return np.require(table, np.int32, ["C", "W", "A"])
     if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
         with np.errstate(invalid="ignore"):
-            sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_TOLERANCE
+            sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_SLACK
         wrong = np.argwhere(~(sums & (table >= 0).all(axis=-1)))
         if len(wrong):
             first = tuple(int(i) for i in wrong[0])

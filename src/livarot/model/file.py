@@ -12,12 +12,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad
 from livarot.layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
-from livarot.model.validation import NORM_SLACK, check_stage_table, check_start
+from livarot.model.validation import check_stage_table, check_start
 from livarot.storage import load_tensors, reading, save_tensors
 
 KIND = "mnlmdp"

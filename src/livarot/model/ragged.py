@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -246,6 +246,9 @@ def build_rows(
     row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
     pair_of_row = np.repeat(np.arange(len(outcomes)), outcomes)
     _check_next_states(next_state, outcomes, pair_of_row, n_states, n_actions)
+    own: dict[str, Any] = {"n_states": n_states, "n_actions": n_actions, "dim": dim, "row_start": row_start}
+    own["next_state"] = next_state.astype(np.int32)
+    own["offset"] = np.zeros(n_rows) if offset is None else np.ascontiguousarray(offset, dtype=np.float64)
     if isinstance(features, tuple):
         row, column, value = (np.asarray(part) for part in features)
         keep = value != 0.0
@@ -254,19 +257,18 @@ def build_rows(
         if features.shape != (n_rows, dim):
             raise bad("features", f"have shape {features.shape}, expected {(n_rows, dim)}")
         if np.count_nonzero(features) > 0.5 * features.size:  # dense: every pair uses all columns
-            return _dense_rows(n_states, n_actions, dim, row_start, next_state, features, offset, n_rows)
+            return _dense_rows(dim, row_start, features, own)
         row, column = np.nonzero(features)
         value = features[row, column]
     # the distinct columns of each pair, and the position of each entry among them
-    key = pair_of_row[row] * dim + column
-    unique, inverse = np.unique(key, return_inverse=True)
+    owner = pair_of_row[row]
+    unique, inverse = np.unique(owner * dim + column, return_inverse=True)
     unique_pair, unique_column = unique // dim, unique % dim
     col_count = np.bincount(unique_pair, minlength=len(outcomes)).astype(np.int64)
     col_start = np.concatenate(([0], np.cumsum(col_count)))[:-1].astype(np.int64)
     feat_count = col_count * outcomes
     feat_start = np.concatenate(([0], np.cumsum(feat_count)))[:-1].astype(np.int64)
     feat = np.zeros(int(feat_count.sum()))
-    owner = pair_of_row[row]
     place = inverse - col_start[owner]
     feat[feat_start[owner] + (row - row_start[owner]) * col_count[owner] + place] = value
     informative = (outcomes >= 2) & (col_count > 0)
@@ -275,17 +277,11 @@ def build_rows(
     position[block_coords] = np.arange(dim) - block_start[block_of[block_coords]]
     cols = np.where(informative[unique_pair], position[unique_column], unique_column)
     pair_block = np.full(len(outcomes), NO_BLOCK, dtype=np.int32)
-    first_column = unique_column[np.minimum(col_start, max(len(unique) - 1, 0))] if len(unique) else None
-    if first_column is not None:
+    if len(unique):
+        first_column = unique_column[np.minimum(col_start, len(unique) - 1)]
         pair_block[informative] = block_of[first_column[informative]]
-    sizes = np.diff(block_start)
     return Rows(
-        n_states=n_states,
-        n_actions=n_actions,
-        dim=dim,
-        row_start=row_start,
-        next_state=next_state.astype(np.int32),
-        offset=np.zeros(n_rows) if offset is None else np.ascontiguousarray(offset, dtype=np.float64),
+        **own,
         pair_block=pair_block,
         col_start=col_start,
         col_count=col_count.astype(np.int32),
@@ -294,30 +290,16 @@ def build_rows(
         feat=feat,
         block_start=block_start,
         block_coords=block_coords.astype(np.int32),
-        gram_start=np.concatenate(([0], np.cumsum(sizes**2))).astype(np.int64),
+        gram_start=np.concatenate(([0], np.cumsum(np.diff(block_start) ** 2))).astype(np.int64),
     )
 
 
-def _dense_rows(
-    n_states: int,
-    n_actions: int,
-    dim: int,
-    row_start: IntArray,
-    next_state: IntArray,
-    features: FloatArray,
-    offset: FloatArray | None,
-    n_rows: int,
-) -> Rows:
+def _dense_rows(dim: int, row_start: IntArray, features: FloatArray, own: dict[str, Any]) -> Rows:
     """Dense features: one block, all pairs share one list of columns, features are stored as they come."""
     n_pairs = len(row_start) - 1
     single = np.diff(row_start) < 2
     return Rows(
-        n_states=n_states,
-        n_actions=n_actions,
-        dim=dim,
-        row_start=row_start,
-        next_state=next_state.astype(np.int32),
-        offset=np.zeros(n_rows) if offset is None else np.ascontiguousarray(offset, dtype=np.float64),
+        **own,
         pair_block=np.where(single, NO_BLOCK, 0).astype(np.int32),
         col_start=np.zeros(n_pairs, dtype=np.int64),
         col_count=np.full(n_pairs, dim, dtype=np.int32),

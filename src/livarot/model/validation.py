@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.tolerances import NORM_SLACK, SUM_SLACK
 from livarot.errors import bad, require_finite
 from livarot.model.ragged import Rows, build_rows
 
-NORM_SLACK = 1e-9  # feature norms and |theta| may exceed their bound by rounding only
 FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
 RewardLike = ArrayLike | Callable[[int, int, int], float]
 OffsetFunction = Callable[[int, int, int], ArrayLike]
@@ -63,13 +63,9 @@ def collect_stage(
                 phi = phi[None, :]
             dim = phi.shape[-1] if dim is None else dim
             if phi.shape != (len(states), dim):
-                raise bad(
-                    "features",
-                    f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)",
-                    index=(h, s, a),
-                    count=1,
-                    cure="one row of d numbers per next state, the same d everywhere",
-                )
+                problem = f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)"
+                cure = "one row of d numbers per next state, the same d everywhere"
+                raise bad("features", problem, index=(h, s, a), count=1, cure=cure)
             if not np.isfinite(phi).all():
                 infinite.append((h, s, a))
                 n_infinite += int((~np.isfinite(phi)).sum())
@@ -81,21 +77,11 @@ def collect_stage(
             phis.append(phi)
             shifts.append(shift)
     if empty:
-        raise bad(
-            "next_states",
-            "empty reachable set at (h, s, a)",
-            index=empty[0],
-            count=len(empty),
-            cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
-        )
+        cure = "give every (h, s, a) at least one next state (an absorbing state reaches itself)"
+        raise bad("next_states", "empty reachable set at (h, s, a)", index=empty[0], count=len(empty), cure=cure)
     if infinite:
-        raise bad(
-            "features",
-            "not finite at (h, s, a)",
-            index=infinite[0],
-            count=n_infinite,
-            cure="replace NaN and infinite entries",
-        )
+        cure = "replace NaN and infinite entries"
+        raise bad("features", "not finite at (h, s, a)", index=infinite[0], count=n_infinite, cure=cure)
     return {
         "outcomes": np.asarray(counts, dtype=np.int64),
         "next_state": np.concatenate(nexts),
@@ -267,7 +253,7 @@ def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
     weights = array.astype(np.float64)
     if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
-    if abs(weights.sum() - 1.0) > 1e-9:
+    if abs(weights.sum() - 1.0) > SUM_SLACK:
         raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
     return np.asarray(weights / weights.sum())
 

@@ -18,12 +18,12 @@ from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import maximum
+from livarot.core.tolerances import TIE
 from livarot.core.views import Bundle, opened, part
 from livarot.errors import bad, require_finite
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
-from livarot.planning.steps import TIE
 
 
 class Solution(NamedTuple):

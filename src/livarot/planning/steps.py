@@ -8,8 +8,7 @@ import math
 import numpy as np
 
 from livarot.core.inner import inner
-
-TIE = 1e-9
+from livarot.core.tolerances import TIE
 
 
 @inner

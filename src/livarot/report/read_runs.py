@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
+from livarot.core.tolerances import ROUNDING
 from livarot.errors import LivarotError, bad
 from livarot.sweeps.keys import (
     Cell,
@@ -33,7 +34,6 @@ from livarot.sweeps.store.store import Store
 
 POINTS = 100  # of a curve
 CURVES = ("regret", "realised_regret", "optimism_gap")  # the first two summed up over the episodes
-OPTIMISTIC = -1e-9  # a plan's value may be below V* by rounding
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,7 +96,7 @@ def reduce_columns(columns: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[
         "sigma_bar": float(np.sqrt(columns["variance"].mean())),
         "covered": float(covered.mean()) if covered.size else None,
         "always_covered": float(covered.min() > 0.5) if covered.size else None,
-        "optimistic": float((gap >= OPTIMISTIC).mean()) if gap.size else None,
+        "optimistic": float((gap >= -ROUNDING).mean()) if gap.size else None,
         "optimism_gap": float(gap.min()) if gap.size else None,
         "inner_gap": float(inner.max()) if inner.size else None,
     }
@@ -158,12 +158,6 @@ def _order(cell: Cell) -> tuple[Any, ...]:
     return (*world, cell.episodes, cell.agent, natural(canonical(cell.agent_settings)))
 
 
-def horizon_of(cell: Cell) -> int | None:
-    """H if it is a setting of the environment; environments whose H follows from other settings have none here."""
-    found = cell.environment_settings.get("horizon")
-    return found if type(found) is int and found > 0 else None
-
-
 def require_runs(runs: Runs) -> None:
     if runs.cells:
         return
@@ -178,3 +172,9 @@ def require_runs(runs: Runs) -> None:
         else "run an experiment first: livarot run FILE.toml"
     )
     raise bad("store", ", ".join(found), cure=cure)
+
+
+def horizon_of(cell: Cell) -> int | None:
+    """H if it is a setting of the environment; environments whose H follows from other settings have none here."""
+    found = cell.environment_settings.get("horizon")
+    return found if type(found) is int and found > 0 else None

@@ -26,24 +26,27 @@ Coverage at 8, 20 and 40 seeds is measured by ``python -m benchmarks.coverage`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from livarot.core.arrays import FloatArray
-from livarot.errors import bad, require_finite, require_positive_int, require_probability
-from livarot.simulation.streams import stream
+from livarot.errors import bad, require_finite, require_positive_int
+from livarot.report.resampling import (
+    MIN_SEEDS,
+    Band,
+    Statistic,
+    bands_of,
+    check_level,
+    checked_sample,
+    divided,
+    scaled,
+    slopes_of,
+    unscaled,
+)
 
-MIN_SEEDS = 5  # below, quantiles of resamples say nothing
 RESAMPLES = 4000
-LEAST_ERROR = 0.25  # of s(x*), relative to s(x)
-ROUNDING = 1e-14  # a standard error below this share of the largest value is none
-FARTHEST = 4.0  # standard errors up to which an estimate is taken as normal
-CHUNK = 1 << 22  # numbers of a work array
-
-Statistic = Literal["mean", "iqm"]
 
 
 class Interval(NamedTuple):
@@ -52,14 +55,6 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
-
-
-class Band(NamedTuple):
-    """A curve and its confidence band, (points,) each."""
-
-    center: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 class Paired(NamedTuple):
@@ -103,7 +98,7 @@ def iqm(values: ArrayLike) -> Any:
     given = require_finite("values", values)
     if given.ndim == 0 or len(given) == 0:
         raise bad("values", "there is none")
-    found, exponents = _scaled(given)
+    found, exponents = scaled(given)
     cut = len(found) // 4
     return np.ldexp(np.sort(found, axis=0)[cut : len(found) - cut].mean(axis=0), exponents)
 
@@ -134,7 +129,7 @@ def band(
     >>> bool((wide.low < narrow.low).all() and (narrow.high < wide.high).all())
     True
     """
-    return _bands(curves, statistic, level, n_resamples, seed, joint=simultaneous)[int(simultaneous)]
+    return bands_of(curves, statistic, level, n_resamples, seed, joint=simultaneous)[int(simultaneous)]
 
 
 def bands(
@@ -146,7 +141,7 @@ def bands(
     seed: int = 0,
 ) -> tuple[Band, Band]:
     """The pointwise and the simultaneous :func:`band`, at the price of one."""
-    return _bands(curves, statistic, level, n_resamples, seed, joint=True)
+    return bands_of(curves, statistic, level, n_resamples, seed, joint=True)
 
 
 def paired_difference(
@@ -167,10 +162,10 @@ def paired_difference(
     -1.0
     """
     one, other = _matched(first, second, first_seeds, second_seeds)
-    both, exponent = _scaled(np.concatenate([one, other]))  # together, so that the difference does not overflow
+    both, exponent = scaled(np.concatenate([one, other]))  # together, so that the difference does not overflow
     away = both[: len(one)] - both[len(one) :]
     found = mean_interval(away, level=level, n_resamples=n_resamples, seed=seed)
-    center, low, high = _unscaled(Band(*map(np.asarray, found)), exponent)
+    center, low, high = unscaled(Band(*map(np.asarray, found)), exponent)
     return Paired(float(center), float(low), float(high), len(one))
 
 
@@ -190,8 +185,8 @@ def probability_of_improvement(first: ArrayLike, second: ArrayLike, *, level: fl
     """
     from scipy.special import ndtri
 
-    one, other = _sample("first", first, 1), _sample("second", second, 1)
-    _check_level(level, RESAMPLES)
+    one, other = checked_sample("first", first, 1), checked_sample("second", second, 1)
+    check_level(level, RESAMPLES)
     below, up_to = (np.searchsorted(np.sort(other), one, side=side) for side in ("left", "right"))
     wins = float((len(other) - 0.5 * (below + up_to)).mean() / len(other))
     return Interval(*(float(x) for x in _newcombe(wins, len(one), len(other), ndtri(0.5 + level / 2.0))))
@@ -219,28 +214,28 @@ def log_log_slope(
     x = require_finite("sizes", sizes)
     if x.ndim != 1 or len(x) < 2 or (x <= 0.0).any() or len(np.unique(x)) < 2:
         raise bad("sizes", "a slope needs at least two different positive sizes")
-    _check_level(level, n_resamples)
+    check_level(level, n_resamples)
     away = np.log(x) - np.log(x).mean()
     weights = away / (away @ away)
     if paired:
         _check_seeds_first(values, len(x))
-        samples = list(_sample("values", values, 2).T)
+        samples = list(checked_sample("values", values, 2).T)
     else:
         apart: Any = values if np.iterable(values) else [values]
-        samples = [_sample(f"values[{k}]", one, 1) for k, one in enumerate(apart)]
+        samples = [checked_sample(f"values[{k}]", one, 1) for k, one in enumerate(apart)]
     if len(samples) != len(x):
         raise bad("values", f"{len(samples)} samples for {len(x)} sizes", cure="give (seeds, sizes), or one per size")
-    samples, exponents = map(list, zip(*map(_scaled, samples), strict=True))
+    samples, exponents = map(list, zip(*map(scaled, samples), strict=True))
     means = np.array([one.mean() for one in samples])
     if (wrong := means <= 0.0).any():
         raise bad("values", "the mean is not positive", index=int(wrong.argmax()), count=int(wrong.sum()))
-    slopes, errors = _slopes(samples, weights, n_resamples, seed, paired)
+    slopes, errors = slopes_of(samples, weights, n_resamples, seed, paired)
     slopes += np.log(2.0) * (weights @ np.array(exponents))
     estimate, error = float(slopes[0]), float(errors[0])
     kept = np.isfinite(slopes[1:]) & np.isfinite(errors[1:])
     if kept.mean() < level:
         raise bad("values", "most values are zero", cure="leave out sizes without regret")
-    t = _divided(slopes[1:][kept] - estimate, errors[1:][kept], error)
+    t = divided(slopes[1:][kept] - estimate, errors[1:][kept], error)
     below, above = np.quantile(t, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(estimate, estimate - max(float(above), 0.0) * error, estimate - min(float(below), 0.0) * error)
 
@@ -267,7 +262,7 @@ def proportion_interval(successes: int, trials: int, *, level: float = 0.95) -> 
     require_positive_int("trials", trials)
     if not 0 <= successes <= trials:
         raise bad("successes", f"{successes} of {trials}")
-    _check_level(level, RESAMPLES)
+    check_level(level, RESAMPLES)
     z2 = float(ndtri(0.5 + level / 2.0)) ** 2
     p = successes / trials
     middle = (p + z2 / (2 * trials)) / (1 + z2 / trials)
@@ -277,130 +272,8 @@ def proportion_interval(successes: int, trials: int, *, level: float = 0.95) -> 
 
 # -------------------------------------------------------------------- the bootstrap
 def _interval(values: ArrayLike, statistic: Statistic, level: float, n_resamples: int, seed: int) -> Interval:
-    found, _ = _bands(_sample("values", values, 1)[:, None], statistic, level, n_resamples, seed, joint=False)
+    found, _ = bands_of(checked_sample("values", values, 1)[:, None], statistic, level, n_resamples, seed, joint=False)
     return Interval(*(float(x[0]) for x in found))
-
-
-@lru_cache(maxsize=16)
-def _counts(n: int, n_resamples: int, seed: int, purpose: str = "bootstrap") -> FloatArray:
-    """How often each seed is in each resample, (resamples, n); kept, since a report asks for the same ones often."""
-    draws = stream(seed, purpose).integers(n, size=(n_resamples, n))
-    flat = (draws + n * np.arange(n_resamples)[:, None]).reshape(-1)
-    found = np.bincount(flat, minlength=n * n_resamples).reshape(n_resamples, n).astype(np.float64)
-    found.setflags(write=False)
-    return found
-
-
-def _bands(
-    curves: ArrayLike, statistic: Statistic, level: float, n_resamples: int, seed: int, *, joint: bool
-) -> tuple[Band, Band]:
-    """The pointwise and, if ``joint``, the simultaneous band; else the pointwise one twice, chunk by chunk."""
-    found, exponents = _scaled(_sample("curves", curves, 2))
-    _check_level(level, n_resamples)
-    if statistic not in BANDS_OF:
-        raise bad("statistic", f"{statistic!r} is unknown", cure="mean or iqm")
-    counts, width = _counts(len(found), n_resamples, seed), found.shape[1] if joint else max(1, CHUNK // n_resamples)
-    chunks = (found[:, k : k + width] for k in range(0, found.shape[1], width))
-    parts = zip(*(BANDS_OF[statistic](chunk, counts, level, joint) for chunk in chunks), strict=True)
-    near, whole = (Band(*(np.concatenate(x) for x in zip(*part, strict=True))) for part in parts)
-    return _unscaled(near, exponents), _unscaled(whole, exponents)
-
-
-def _scaled(values: FloatArray) -> tuple[FloatArray, NDArray[np.int32]]:
-    """Values over a power of two, the largest of each column between 1/2 and 1, and the powers.  Exact."""
-    exponents = np.frexp(np.abs(values).max(axis=0, initial=0.0))[1]
-    return np.ldexp(values, -exponents), exponents
-
-
-def _unscaled(found: Band, exponents: NDArray[np.int32]) -> Band:
-    with np.errstate(over="ignore"):  # an end beyond the largest number is infinite
-        return Band(*(np.ldexp(x, exponents) for x in found))
-
-
-def _mean_bands(curves: FloatArray, counts: FloatArray, level: float, joint: bool) -> tuple[Band, Band]:
-    """Bootstrap-t."""
-    n, tail = len(curves), (1.0 - level) / 2.0
-    center, error = curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(n)
-    error = np.where(error > ROUNDING * np.abs(curves).max(axis=0), error, 0.0)
-    away = curves - center  # about the estimate, so that the difference of the two moments does not cancel
-    moved = counts @ away / n
-    variance = counts @ away**2 / n - moved**2
-    t = _divided(moved, np.sqrt(np.maximum(variance, 0.0) / (n - 1)), error)
-
-    def within(below: Any, above: Any) -> Band:  # the estimate is inside also where both quantiles have one sign
-        return Band(center, center - np.maximum(above, 0.0) * error, center - np.minimum(below, 0.0) * error)
-
-    near = within(*np.quantile(t, (tail, 1.0 - tail), axis=0))
-    if not joint:
-        return near, near
-    return near, within(np.quantile(t.min(axis=1), tail), np.quantile(t.max(axis=1), 1.0 - tail))
-
-
-def _iqm_bands(curves: FloatArray, counts: FloatArray, level: float, joint: bool) -> tuple[Band, Band]:
-    """Widened percentiles, see :func:`iqm_interval`."""
-    from scipy.special import ndtr, stdtrit
-
-    n = len(curves)
-    cut, wide = n // 4, float(stdtrit(n - 1, 0.5 + level / 2.0))
-    order = np.argsort(curves, axis=0, kind="stable")
-    ordered = np.take_along_axis(curves, order, axis=0)
-    lowest, highest = ordered[cut], ordered[n - 1 - cut]
-    center = np.clip(ordered[cut : n - cut].mean(axis=0), lowest, highest)
-    moved = np.empty((curves.shape[1], len(counts)))
-    draws = np.ascontiguousarray(counts.T)
-    for column in range(curves.shape[1]):
-        total = np.cumsum(draws[order[:, column]], axis=0)  # draws up to the j-th smallest value, (n, resamples)
-        kept = np.diff(np.clip(total, cut, n - cut, out=total), axis=0, prepend=float(cut))
-        moved[column] = (ordered[:, column] - center[column]) @ kept / (n - 2 * cut)
-    least = ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
-    sides = np.quantile(moved, ndtr([-wide, wide]), axis=1) * [[-1.0], [1.0]]
-    fall, rise = np.where(sides > least, sides, 0.0)  # few different values can have both quantiles of one sign
-
-    def factor(towards: FloatArray, side: FloatArray) -> float:
-        share = float(np.quantile(_divided(towards, side[:, None], 0.0).max(axis=0), 0.5 + level / 2.0))
-        normal = np.clip(share * wide, 1.0, FARTHEST)
-        return max(1.0, share * float(stdtrit(n - 1, ndtr(normal)) / normal))
-
-    near = Band(center, np.maximum(center - fall, ordered[0]), np.minimum(center + rise, ordered[-1]))
-    if not joint:
-        return near, near
-    return near, Band(center, center - factor(-moved, fall) * fall, center + factor(moved, rise) * rise)
-
-
-BANDS_OF = {"mean": _mean_bands, "iqm": _iqm_bands}
-
-
-def _divided(moved: FloatArray, errors: FloatArray, error: FloatArray | float) -> FloatArray:
-    """moved / errors, with errors held above a share of ``error``; 0 where there is no spread at all."""
-    least = np.maximum(errors, LEAST_ERROR * np.asarray(error))
-    return np.where(least > 0.0, moved / np.where(least > 0.0, least, 1.0), 0.0)
-
-
-def _slopes(
-    samples: list[FloatArray], weights: FloatArray, n_resamples: int, seed: int, paired: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Slope and standard error of the data and of each resample, (1 + resamples,).
-
-    The slope is sum_k w_k log m_k; a seed's influence on it is sum_k w_k (x_k - m_k)/m_k.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if not paired:
-            slopes, variance = np.zeros(1 + n_resamples), np.zeros(1 + n_resamples)
-            for k, (sample, weight) in enumerate(zip(samples, weights, strict=True)):
-                n = len(sample)
-                counts = np.vstack([np.ones(n), _counts(n, n_resamples, seed, f"bootstrap {k}")])
-                means = counts @ sample / n
-                spread = counts @ (sample - sample.mean()) ** 2 / n - (means - sample.mean()) ** 2
-                slopes += weight * np.log(means)
-                variance += weight**2 * np.maximum(spread, 0.0) / (n - 1) / means**2
-            return slopes, np.sqrt(variance)
-        matrix = np.stack(samples, axis=1)
-        n = len(matrix)
-        counts = np.vstack([np.ones(n), _counts(n, n_resamples, seed)])
-        means = counts @ matrix / n  # (1 + resamples, K)
-        influence = (weights / means) @ matrix.T  # its mean over a resample is sum_k w_k = 0
-        variance = (counts * influence**2).sum(axis=1) / n
-        return np.log(means) @ weights, np.sqrt(variance / (n - 1))
 
 
 def _newcombe(estimate: float, m: int, n: int, z: float) -> tuple[float, float, float]:
@@ -421,22 +294,6 @@ def _newcombe(estimate: float, m: int, n: int, z: float) -> tuple[float, float, 
 
 
 # -------------------------------------------------------------------- checks
-def _sample(argument: str, values: Any, ndim: int) -> NDArray[np.float64]:
-    found = require_finite(argument, values)
-    if found.ndim != ndim:
-        raise bad(argument, f"has shape {found.shape}", cure="give (seeds,)" if ndim == 1 else "give (seeds, points)")
-    if len(found) < MIN_SEEDS:
-        raise bad(argument, f"{len(found)} seeds", cure=f"an interval needs at least {MIN_SEEDS}")
-    if found.size == 0:
-        raise bad(argument, "there is no point")
-    return found
-
-
-def _check_level(level: float, n_resamples: int) -> None:
-    require_probability("level", level)
-    require_positive_int("n_resamples", n_resamples, 100)
-    if n_resamples * (1.0 - level) < 10.0:
-        raise bad("n_resamples", f"{n_resamples} cannot resolve level {level}", cure="take more resamples")
 
 
 def _matched(

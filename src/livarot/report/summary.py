@@ -21,18 +21,11 @@ import numpy as np
 from livarot import agents
 from livarot.agents.base import declared, declared_by
 from livarot.core.arrays import FloatArray
+from livarot.core.tolerances import ROUNDING
 from livarot.errors import LivarotError
-from livarot.report.read_runs import (
-    CURVES,
-    POINTS,
-    Reduced,
-    Runs,
-    horizon_of,
-    kept_episodes,
-)
+from livarot.report.read_runs import CURVES, POINTS, Reduced, Runs, horizon_of, kept_episodes
+from livarot.report.resampling import MIN_SEEDS, Band
 from livarot.report.statistics import (
-    MIN_SEEDS,
-    Band,
     Interval,
     Paired,
     band,
@@ -51,7 +44,6 @@ RESAMPLES = 1000
 LEAST_POINTS = 12
 POINTS_IN_ALL = 24_000  # over all cells, so that a store of many cells makes no larger page
 MAX_PAIRS = 2000
-NO_REGRET = 1e-9  # rounding
 PLAIN_DIGITS = 4  # of a number without an interval
 LARGE, SMALL = 1e6, 1e-3  # beyond, numbers are told with powers of ten
 
@@ -302,13 +294,13 @@ def best_learners(summary: Summary, cells: Sequence[CellSummary]) -> set[int]:
     """The agents with the least mean regret among at least two that learn."""
     means = {one.agent: float(one.values.mean()) for one in cells if one.agent not in summary.controls}
     least = min(means.values(), default=0.0)
-    return {agent for agent, mean in means.items() if mean <= least + NO_REGRET} if len(means) > 1 else set()
+    return {agent for agent, mean in means.items() if mean <= least + ROUNDING} if len(means) > 1 else set()
 
 
 def _scaling(cells: Sequence[CellSummary], panels: Sequence[Panel]) -> list[Scaling]:
     groups: dict[tuple[int, int], list[int]] = {}
     for index, one in enumerate(cells):
-        if panels[one.panel].horizon is not None and one.values.mean() > NO_REGRET:
+        if panels[one.panel].horizon is not None and one.values.mean() > ROUNDING:
             groups.setdefault((panels[one.panel].family, one.agent), []).append(index)
     found = []
     for (family, agent), members in sorted(groups.items()):
@@ -321,7 +313,7 @@ def _scaling(cells: Sequence[CellSummary], panels: Sequence[Panel]) -> list[Scal
 
 def _slope(chosen: Sequence[CellSummary], panels: Sequence[Panel]) -> Interval | None:
     """None with too few seeds or many seeds without regret; seeds that are the same everywhere go together."""
-    if any(len(one.seeds) < MIN_SEEDS or (one.values <= NO_REGRET).mean() > 0.5 for one in chosen):
+    if any(len(one.seeds) < MIN_SEEDS or (one.values <= ROUNDING).mean() > 0.5 for one in chosen):
         return None
     sizes = [float(panels[one.panel].horizon or 0) for one in chosen]
     if all(one.seeds == chosen[0].seeds for one in chosen):
@@ -331,7 +323,7 @@ def _slope(chosen: Sequence[CellSummary], panels: Sequence[Panel]) -> Interval |
 
 
 # -------------------------------------------------------------------- numbers as text
-def told(values: Iterable[float] | None, zero: float = NO_REGRET) -> list[str]:
+def told(values: Iterable[float] | None, zero: float = ROUNDING) -> list[str]:
     """A number, or an estimate with the ends of its interval, as text: the only rounding of printed numbers.
 
     An interval gets two digits of half its width, a number alone four digits; an interval without ends is left out.
@@ -350,7 +342,7 @@ def told(values: Iterable[float] | None, zero: float = NO_REGRET) -> list[str]:
     power = math.floor(math.log10(largest))
     width = (found[2] - found[1]) / 2.0 if len(found) == 3 else 0.0
     decimals = PLAIN_DIGITS - 1 - power
-    if width > NO_REGRET * largest:
+    if width > ROUNDING * largest:
         decimals = 1 - math.floor(math.log10(width))
     if SMALL <= largest < LARGE:
         return [_fixed(x, decimals) for x in found]

@@ -38,6 +38,8 @@ from numpy.typing import NDArray
 from livarot import envs
 from livarot.agents.base import Agent, declared, load_state, save_state
 from livarot.agents.controls import Oracle
+from livarot.agents.leaves import leaves, mapped
+from livarot.core.tolerances import ROUNDING
 from livarot.envs.drifting import Drifting
 from livarot.errors import LivarotError, bad
 from livarot.model.episodes import Episodes, Plan, PlanCheck, require_agent
@@ -46,7 +48,7 @@ from livarot.model.problem import MNLMDP, Problem, require_model
 from livarot.planning.exact import Solution
 from livarot.running.run import run
 from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
+from livarot.simulation.streams import AgentRandom, action_uniforms, by_episode, environment_uniforms
 
 Check = Callable[[], None]
 SEEDS = (3, 5, 8)
@@ -215,7 +217,7 @@ def _shapes(agent: Agent[Any], mdp: MNLMDP) -> None:
 
 def _state(state: Any, replicas: int) -> None:
     _require(isinstance(state, tuple) and hasattr(state, "_fields"), f"a state is a {type(state).__name__}")
-    for name, leaf in _leaves(state):
+    for name, leaf in leaves(state).items():
         if isinstance(leaf, np.ndarray):
             _require(leaf.dtype.name in STORED, f"{name} of the state has dtype {leaf.dtype}")
             leads = leaf.ndim > 0 and len(leaf) in (replicas, 1, 0)
@@ -319,7 +321,7 @@ def _plays(agent: Agent[Any], mdp: MNLMDP) -> None:
     regret = run(mdp, agent, 3, seed=SEEDS[:2]).regret
     problem = mdp.problem
     sizes = f"S={problem.n_states}, A={problem.n_actions}, H={problem.horizon}, d={problem.dim}"
-    _require(np.isfinite(regret).all() and (regret > -1e-9).all(), f"regret {regret.min()} in a model with {sizes}")
+    _require(np.isfinite(regret).all() and (regret > -ROUNDING).all(), f"regret {regret.min()} in a model with {sizes}")
 
 
 def _cost(agent: Agent[Any], mdp: MNLMDP) -> None:
@@ -329,7 +331,7 @@ def _cost(agent: Agent[Any], mdp: MNLMDP) -> None:
     done, seconds, sizes = 0, [], []
     for first in (EARLY, LATE):
         state = _play(mdp, agent, state, seeds, done, first - done).states[-1]
-        sizes.append(sum(np.asarray(leaf).nbytes for _, leaf in _leaves(state)))
+        sizes.append(sum(np.asarray(leaf).nbytes for leaf in leaves(state).values()))
         times = []
         for block in range(ROUNDS):
             begin = time.thread_time()
@@ -354,8 +356,8 @@ class _History:
 def _play(mdp: MNLMDP, agent: Agent[Any], state: Any, seeds: Sequence[int], first: int, count: int) -> _History:
     """``count`` episodes of all seeds from ``first`` on, as a run plays them."""
     problem, kernel = mdp.problem, transition_kernel(mdp)
-    env = np.stack([environment_uniforms(s, first, count, problem.horizon) for s in seeds], axis=1)
-    act = np.stack([action_uniforms(s, first, count, problem.horizon) for s in seeds], axis=1)
+    env = by_episode(environment_uniforms, seeds, first, first + count, problem.horizon)
+    act = by_episode(action_uniforms, seeds, first, first + count, problem.horizon)
     history, look = _History([state], [], []), PlanCheck(problem, len(seeds), agent.name)
     for t in range(count):
         plan = agent.plan(problem, history.states[-1], AgentRandom(seeds, first + t))
@@ -367,19 +369,8 @@ def _play(mdp: MNLMDP, agent: Agent[Any], state: Any, seeds: Sequence[int], firs
     return history
 
 
-def _leaves(part: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(part, tuple):
-        names = getattr(part, "_fields", range(len(part)))
-        for key, inner in zip(names, part, strict=True):
-            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
-    else:
-        yield name, part
-
-
 def _copied(part: Any) -> Any:
-    if isinstance(part, tuple):
-        return tuple(map(_copied, part))
-    return part.copy() if isinstance(part, np.ndarray) else part
+    return mapped(lambda name, leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, part)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from livarot.core.arrays import FloatArray
 from livarot.core.inner import inner
 from livarot.core.jit import Kernel, compile_only, jit
+from livarot.core.tolerances import SUM_SLACK
 from livarot.core.views import Bundle, flat, opened, view
-from livarot.model.episodes import SUM_TOLERANCE, Episodes, Plan
+from livarot.model.episodes import Episodes, Plan
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
@@ -219,7 +220,7 @@ def fitting_laws(truth, laws):
         for a in range(n_actions):
             total += law[a]
             good &= law[a] >= 0.0
-        good &= abs(total - 1.0) < SUM_TOLERANCE
+        good &= abs(total - 1.0) < SUM_SLACK
     return good
 
 

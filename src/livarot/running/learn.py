@@ -19,7 +19,6 @@ depend on the history, and learning that is continued equals learning in one go.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,172 +29,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.agents.base import Agent, part_of
-from livarot.agents.states import require_state
-from livarot.core.arrays import BoolArray, FloatArray, IntArray
+from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.sizes import require_memory
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad, require_callable, require_positive_int, shown
-from livarot.model.episodes import Estimate, Plan, PlanCheck, Played, require_agent
+from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import MNLMDP, Problem, require_problem
 from livarot.model.validation import FeatureFunction, RewardLike
 from livarot.planning.exact import solve
-from livarot.simulation.rollout import draw_row
-from livarot.simulation.streams import AgentRandom, action_uniforms, stream
-
-
-class LearnState(NamedTuple):
-    """Where learning stands: the agent's state, the number of episodes behind it, and the problem's fingerprint.
-
-    Without a fingerprint only sizes tell whether the state is one of the problem at hand.
-    """
-
-    agent: Any
-    episode: int = 0
-    problem: str | None = None
-
-
-class Online:
-    """An agent step by step: ``act`` gives the action of a stage, ``observe`` says what came of it.
-
-    >>> import livarot
-    >>> mdp = livarot.envs.river_swim(4, 3)
-    >>> online = Online(livarot.agents.Livarot(), mdp.problem)
-    >>> for stage in range(3):  # a swimmer who never gets anywhere
-    ...     action = online.act(0, stage)
-    ...     online.observe(0, action, 0.0, 0, stage)
-    >>> online.episode
-    1
-    """
-
-    def __init__(self, agent: Agent[Any], problem: Problem, seed: int = 0, *, state: LearnState | None = None) -> None:
-        require_agent(agent)
-        require_problem(problem)
-        self.agent, self.problem = agent, problem
-        self.seed = require_positive_int("seed", seed, minimum=0)
-        self.state = LearnState(agent.init(problem), 0, problem.fingerprint)
-        if state is not None:
-            self._go_on_from(state)
-        self._rng, self._look = AgentRandom([self.seed]), PlanCheck(problem, 1, agent.name)
-        self._states = np.zeros((1, problem.horizon + 1), dtype=np.int32)
-        self._actions = np.zeros((1, problem.horizon), dtype=np.int32)
-        self._choices = np.zeros((1, problem.horizon), dtype=np.int32)
-        self.discard()
-
-    def _go_on_from(self, state: LearnState) -> None:
-        if not isinstance(state, LearnState):
-            raise bad("state", f"is {type(state).__name__}, not a LearnState", cure="pass LearnState(state, episode)")
-        require_positive_int("episode", state.episode, minimum=0)
-        known, own = state.problem, self.problem.fingerprint
-        if known not in (None, own):
-            raise bad("state", "was learned in another problem", cure="go on with the problem it was learned in")
-        require_state(self.agent, self.problem, state.agent, same_problem=known is not None)
-        self.state = LearnState(state.agent, state.episode, own)
-
-    @property
-    def episode(self) -> int:
-        """How many episodes have been learned from; the number of the current one, from 0."""
-        return self.state.episode
-
-    @property
-    def stage(self) -> int:
-        """The stage whose transition comes next."""
-        return self._stage
-
-    def discard(self) -> None:
-        """Forget the unfinished episode and go back to its stage 0; nothing is learned from it."""
-        self._stage = 0
-        self._plan: Plan | None = None
-        self._luck: FloatArray | None = None
-
-    def plan(self) -> Plan:
-        """The plan of the current episode (of the next one, between two episodes), made when first asked for."""
-        if self._plan is None:
-            self._rng.start(self.state.episode)
-            self._plan = self._look(self.agent.plan(self.problem, self.state.agent, self._rng), self.state.episode)
-            if self._plan.policy.ndim == 4:
-                self._luck = action_uniforms(self.seed, self.state.episode, 1, self.problem.horizon)[0]
-        return self._plan
-
-    def act(self, state: int, stage: int) -> int:
-        """The action of the agent in ``state`` at ``stage``; asking again gives the same answer."""
-        s, h = self._check(state, stage)
-        policy = self.plan().policy[0]
-        if self._luck is None:
-            return int(policy[h, s])
-        return int(draw_row(policy[h, s], 0, self.problem.n_actions - 1, self._luck[h]))
-
-    def observe(
-        self, state: int, action: int, reward: float, next_state: int, stage: int, *, terminated: bool = False
-    ) -> None:
-        """A transition that happened; at the last stage, or if it ``terminated`` the episode, the agent learns.
-
-        The action need not be the one that ``act`` gave.  Rewards are known to the Problem: this one is only checked.
-        """
-        s, h = self._check(state, stage)
-        if not isinstance(terminated, bool | np.bool_ | int | np.integer):
-            raise bad("terminated", f"{shown(terminated)} is not a truth value")
-        a = _number("action", action, self.problem.n_actions, self._where, h, s)
-        following = _number("next_state", next_state, self.problem.n_states, self._where, h, s, a)
-        real = isinstance(reward, int | float | np.number)
-        if not (real and math.isfinite(reward)):
-            given = reward if real else shown(reward)
-            raise bad("reward", f"{given} after {self._where(h, s, a)}", cure="check the environment")
-        outcomes = self.problem.next_states(h, s, a).tolist()
-        if following not in outcomes:
-            reachable = ", ".join(map(str, outcomes[:8]))
-            raise bad(
-                "next_state",
-                f"{following} cannot follow {self._where(h, s, a)}, whose reachable set is {{{reachable}}}",
-                cure="add it to the next states that features(h, s, a) lists",
-            )
-        if terminated and h + 1 < self.problem.horizon and not self._absorbing[h + 1, following]:
-            raise bad(
-                "terminated",
-                f"state {following} ended the episode after {self._where(h, s, a)}, but in the problem it goes on",
-                cure="list it in terminal_states, or give end_state, an absorbing state for all ends",
-            )
-        self._states[0, h], self._actions[0, h], self._choices[0, h] = s, a, outcomes.index(following)
-        self._states[0, h + 1 :] = following
-        if terminated:  # stays where it is: one outcome, which teaches nothing
-            self._actions[0, h + 1 :] = 0
-            self._choices[0, h + 1 :] = 0
-        self._stage = h + 1
-        if terminated or self._stage == self.problem.horizon:
-            # copies, since an agent may keep what it is handed
-            episodes = Played(self._states.copy(), self._actions.copy(), self._choices.copy())
-            learned = self.agent.update(self.problem, self.state.agent, episodes)
-            self.state = LearnState(learned, self.state.episode + 1, self.state.problem)
-            self.discard()
-
-    @cached_property
-    def _absorbing(self) -> BoolArray:
-        """Does a state, from a stage on, lead nowhere but to itself?  (H + 1, S)"""
-        rows, size = self.problem.rows, (-1, self.problem.n_states, self.problem.n_actions)
-        single = rows.outcomes.reshape(size) == 1
-        itself = rows.next_state[rows.row_start[:-1]].reshape(size) == np.arange(size[1])[:, None]
-        table = (single & itself).all(axis=2)  # (tables, S)
-        stays = np.ones((self.problem.horizon + 1, self.problem.n_states), dtype=np.bool_)
-        for h in range(self.problem.horizon - 1, -1, -1):
-            stays[h] = stays[h + 1] & table[self.problem.stage_table[h]]
-        return stays
-
-    def _check(self, state: int, stage: int) -> tuple[int, int]:
-        if not isinstance(stage, int | np.integer) or stage != self._stage:
-            cure = "call act and observe stage by stage, and discard() to begin an episode again"
-            given = stage if isinstance(stage, int) else shown(stage)
-            told = f"{given} in episode {self.episode}, where stage {self._stage} comes next"
-            raise bad("stage", told, cure=cure)
-        s = _number("state", state, self.problem.n_states, "at stage {}".format, self._stage)
-        if self._stage == 0 and self.problem.start[s] == 0.0:
-            raise bad("state", f"{s} cannot be the first one", cure="give the problem a start that includes it")
-        if self._stage > 0 and s != self._states[0, self._stage]:
-            known = self._states[0, self._stage]
-            raise bad("state", f"{s} at stage {self._stage}, where the last transition led to {known}")
-        return s, self._stage
-
-    def _where(self, stage: int, state: int, action: int | None = None) -> str:
-        told = f"stage {stage}, state {state}" + ("" if action is None else f", action {action}")
-        return f"{told} (episode {self.episode})"
+from livarot.running.online import LearnState, Online, number_of
+from livarot.simulation.streams import stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,35 +119,13 @@ def learn(
     require_positive_int("n_episodes", n_episodes)
     require_memory("n_episodes", "the returns of all episodes", 2 * n_episodes)
     require_callable(progress=progress, encode=encode)
-    if problem is not None:
-        require_problem(problem)
     if not isinstance(terminal_states, Iterable):
         raise bad("terminal_states", f"{shown(terminal_states)} is not a list of states")
-    if not isinstance(env, gymnasium.Env):
-        raise bad(
-            "env", f"{type(env).__name__} is no gymnasium.Env", cure="give a single environment, not a vector one"
-        )
-    base = env.unwrapped
-    if problem is None and features is None and isinstance(base, MNLEnv):
-        problem = base.mdp.problem
-    if problem is None:
-        problem = _problem(
-            *_sizes(env, encode, n_states),
-            horizon=_horizon(env, horizon),
-            features=features,
-            reward=reward,
-            param_bound=param_bound,
-            shared_parameter=shared_parameter,
-            start=start,
-            terminal_states=terminal_states,
-            normalise=normalise,
-        )
-    else:
-        ends = tuple(terminal_states) or None
-        given = {"features": features, "reward": reward, "horizon": horizon, "param_bound": param_bound}
-        _check_problem(env, problem, encode, given | {"start": start, "terminal_states": ends})
+    ends = tuple(terminal_states)
+    told = _Declared(features, reward, horizon, param_bound, start, ends or None, shared_parameter, normalise)
+    problem = _known(env, problem, told, encode, n_states)
     if end_state is not None:
-        _number("end_state", end_state, problem.n_states, "of the problem".format)
+        number_of("end_state", end_state, problem.n_states, "of the problem".format)
     limit = getattr(env.spec, "max_episode_steps", None)
     if limit is not None and limit < problem.horizon:
         cure = f"make it with max_episode_steps={problem.horizon}, or learn with horizon={limit}"
@@ -369,12 +190,6 @@ class _Shifted:
         return int(observation) - self.lowest
 
 
-def _number(argument: str, value: Any, size: int, where: Callable[..., str], *place: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
-        raise bad(argument, f"{value!r} {where(*place)} is none of 0..{size - 1}", cure="number them from 0")
-    return int(value)
-
-
 def _sizes(env: gymnasium.Env[Any, Any], encode: Any, n_states: int | None) -> tuple[int, int]:
     """States and actions of an environment."""
     if not isinstance(env.action_space, gymnasium.spaces.Discrete):
@@ -402,8 +217,39 @@ def _horizon(env: gymnasium.Env[Any, Any], horizon: int | None) -> int:
     return require_positive_int("horizon", horizon)
 
 
-def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, given: dict[str, Any]) -> None:
-    surplus = [name for name, value in given.items() if value is not None]
+class _Declared(NamedTuple):
+    """What the user says of an environment; None is not said."""
+
+    features: FeatureFunction | None
+    reward: RewardLike | None
+    horizon: int | None
+    param_bound: float | None
+    start: int | ArrayLike | None
+    terminal_states: tuple[int, ...] | None
+    shared_parameter: bool
+    normalise: bool
+
+
+def _known(
+    env: gymnasium.Env[Any, Any], problem: Problem | None, told: _Declared, encode: Any, n_states: int | None
+) -> Problem:
+    """What the learner knows: the problem that is given, an environment's own, or the one that is declared."""
+    if problem is not None:
+        require_problem(problem)
+    if not isinstance(env, gymnasium.Env):
+        cure = "give a single environment, not a vector one"
+        raise bad("env", f"{type(env).__name__} is no gymnasium.Env", cure=cure)
+    base = env.unwrapped
+    if problem is None and told.features is None and isinstance(base, MNLEnv):
+        problem = base.mdp.problem
+    if problem is None:
+        return _problem(*_sizes(env, encode, n_states), _horizon(env, told.horizon), told)
+    _check_problem(env, problem, encode, told)
+    return problem
+
+
+def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, told: _Declared) -> None:
+    surplus = [name for name, value in told._asdict().items() if value is not None and not isinstance(value, bool)]
     if surplus:
         raise bad("problem", f"is known already, and so is its {', '.join(surplus)}", cure="give one or the other")
     found, n_actions = _sizes(env, encode, problem.n_states if encode is not None else None)
@@ -412,27 +258,16 @@ def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, 
         raise bad("problem", f"has {sizes}", cure="describe this environment")
 
 
-def _problem(
-    n_states: int,
-    n_actions: int,
-    *,
-    horizon: int,
-    features: FeatureFunction | None,
-    reward: RewardLike | None,
-    param_bound: float | None,
-    shared_parameter: bool,
-    start: int | ArrayLike | None,
-    terminal_states: Iterable[int],
-    normalise: bool,
-) -> Problem:
+def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Problem:
     """The knowledge that the user declares, with absorbing ends."""
+    features, reward, param_bound = told.features, told.reward, told.param_bound
     for name, value in (("features", features), ("reward", reward), ("param_bound", param_bound)):
         if value is None:
             cure = "the learner has to know features, reward and param_bound; or give problem="
             raise bad(name, "is missing", cure=cure)
     assert features is not None and reward is not None and param_bound is not None  # noqa: S101, PT018 (just checked)
     known = features
-    ends = sorted({_number("terminal_states", s, n_states, "in the list".format) for s in terminal_states})
+    ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in told.terminal_states or ()})
 
     def with_ends(h: int, s: int, a: int) -> tuple[Any, Any]:
         return ([s], np.zeros((1, width))) if s in ends else known(h, s, a)
@@ -447,10 +282,10 @@ def _problem(
         n_actions,
         features=with_ends if ends else known,
         reward=reward,
-        start=np.full(n_states, 1.0 / n_states) if start is None else start,
+        start=np.full(n_states, 1.0 / n_states) if told.start is None else told.start,
         param_bound=param_bound,
-        shared_parameter=shared_parameter,
-        normalise=normalise,
+        shared_parameter=told.shared_parameter,
+        normalise=told.normalise,
     )
 
 

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.agents.base import Agent
-from livarot.core.arrays import FloatArray
 from livarot.envs.drifting import Drifting
 from livarot.model.episodes import PlanCheck
 from livarot.model.problem import MNLMDP
 from livarot.running.judge import FINE, REFUSED, Judge, Record
 from livarot.running.result import COLUMNS, WORD
-from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms
+from livarot.simulation.streams import AgentRandom, action_uniforms, by_episode, environment_uniforms
 
 STAGES = "stage bits"
 BLOCK_DRAWS = 1 << 20  # uniforms drawn together, for as many episodes as that makes
@@ -72,8 +71,8 @@ class Replicas:
                     judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
                 if t == end:
                     first, end = t, min(t + block, until)
-                    env = _uniforms(environment_uniforms, seeds, first, end, horizon)
-                judge.seat(record, env, partial(_uniforms, action_uniforms, seeds, first, end, horizon), first)
+                    env = by_episode(environment_uniforms, seeds, first, end, horizon)
+                judge.seat(record, env, partial(by_episode, action_uniforms, seeds, first, end, horizon), first)
             rng.start(t)
             plan = agent.plan(problem, self.state, rng)
             episodes, verdict = judge.episode(plan, t)
@@ -92,11 +91,6 @@ class Replicas:
         """The columns, (R, T) each, and under ``STAGES`` the coverage bits (R, T, words)."""
         found: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(c.T) for name, c in self.columns.items()}
         return found | {STAGES: np.ascontiguousarray(self.bits.transpose(1, 0, 2))}
-
-
-def _uniforms(draw: Callable[..., FloatArray], seeds: Sequence[int], first: int, end: int, horizon: int) -> FloatArray:
-    """(episodes, R, numbers), episodes from ``first`` to ``end``."""
-    return np.stack([draw(seed, first, end - first, horizon) for seed in seeds], axis=1)
 
 
 def models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:

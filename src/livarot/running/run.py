@@ -25,6 +25,7 @@ from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP, Problem, not_a_model
 from livarot.running.loop import STAGES, Progress, Replicas, Truth
 from livarot.running.result import COLUMNS, RunResult
+from livarot.simulation.streams import seed_list
 from livarot.theory.facts import facts_of
 
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
@@ -57,7 +58,7 @@ def run(
     require_positive_int("workers", workers)
     require_agent(agent)
     require_callable(progress=progress)
-    seeds = _check_seeds(seed)
+    seeds = seed_list(seed)
     models = _check_models(mdp, len(seeds))
     require_memory("n_episodes", "the results of all episodes", 2 * len(seeds) * n_episodes * (len(COLUMNS) + 1))
     workers = min(workers, len(seeds), 1 + len(seeds) * _terms(models[0].problem) // THREAD_TERMS)
@@ -105,16 +106,6 @@ def _terms(problem: Problem) -> int:
     rows = problem.rows
     per_pair = (rows.outcomes * np.maximum(rows.col_count, 1)).reshape(rows.n_tables, problem.n_states, -1).sum(axis=2)
     return int(sum(per_pair[problem.stage_table[h]] @ problem.reachable[h] for h in range(problem.horizon)))
-
-
-def _check_seeds(seed: int | Sequence[int]) -> list[int]:
-    seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed]
-    if not seeds:
-        raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
-    for index, value in enumerate(seeds):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
-            raise bad("seed", f"{value!r} is no seed", index=index, cure="seeds are integers from 0 to 2^63 - 1")
-    return [int(value) for value in seeds]
 
 
 def _check_models(mdp: Truth | Sequence[Truth], n_seeds: int) -> list[Truth]:

@@ -23,6 +23,8 @@ import numpy as np
 
 from livarot.agents.base import Agent
 from livarot.core.arrays import FloatArray
+from livarot.core.threads import Progress, Tally
+from livarot.core.tolerances import TIE
 from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
@@ -33,13 +35,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger(__name__)
-TIE = 1e-9
 TUNING_SEEDS = range(1000, 1005)
 RESERVED = range(1000)  # what evaluations use: small numbers
 METRICS = ("regret", "realised_regret")
 
 Metric = Callable[[RunResult], Any]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +144,10 @@ def tune(
     label, score = _metric(metric)
     points = [dict(zip(names, values, strict=True)) for values in product(*(grid[name] for name in names))]
     agents = [_with(base, point, index) for index, point in enumerate(points)]  # all of them, before any work
-    total, done = n_episodes * len(numbers) * len(points), 0
-
-    def count(new: int) -> None:
-        nonlocal done
-        done += new
-        if progress is not None:
-            progress(done, total)
-
+    tally = Tally(n_episodes * len(numbers) * len(points), progress)
     scores = np.empty((len(points), len(numbers)))
     for index, candidate in enumerate(agents):
-        result = run(mdp, candidate, n_episodes, seed=numbers, workers=workers, progress=count)
+        result = run(mdp, candidate, n_episodes, seed=numbers, workers=workers, progress=tally.add)
         scores[index] = _scores(score, result, len(numbers), index)
         logger.info("%s, point %d of %d: %.6g", base.name, index + 1, len(points), scores[index].mean())
     return TuneResult(base.name, label, n_episodes, tuple(numbers), tuple(points), tuple(agents), scores)

@@ -7,7 +7,7 @@ environment's numbers do not depend on the agent, and nothing depends on the num
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,17 @@ from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 
 DRAWS_PER_COUNT = 4  # one step of the Philox counter gives four doubles
+
+
+def seed_list(seed: int | Sequence[int]) -> list[int]:
+    """One seed or several, checked, as a list."""
+    seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed]
+    if not seeds:
+        raise bad("seed", "is empty", cure="give an int or a non-empty sequence of ints")
+    for index, value in enumerate(seeds):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
+            raise bad("seed", f"{value!r} is not a seed", index=index, cure="seeds are integers from 0 to 2^63 - 1")
+    return [int(value) for value in seeds]
 
 
 def stream(seed: int, purpose: str, count: int = 0) -> np.random.Generator:
@@ -41,6 +52,11 @@ def environment_uniforms(seed: int, first_episode: int, n_episodes: int, horizon
 def action_uniforms(seed: int, first_episode: int, n_episodes: int, horizon: int) -> FloatArray:
     """Uniforms (n_episodes, H) for agents whose policy draws its actions."""
     return _uniforms(seed, "action", first_episode, n_episodes, horizon)
+
+
+def by_episode(draw: Callable[..., FloatArray], seeds: Sequence[int], first: int, end: int, horizon: int) -> FloatArray:
+    """What ``draw`` gives each seed for the episodes from ``first`` to ``end``: (episodes, seeds, numbers)."""
+    return np.stack([draw(seed, first, end - first, horizon) for seed in seeds], axis=1)
 
 
 class AgentRandom:

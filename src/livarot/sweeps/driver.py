@@ -22,8 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.sweeps.engines import Engine, WorkersDied, check_backend, engine
@@ -32,6 +31,7 @@ from livarot.sweeps.progress import Observer, Report, Snapshot
 from livarot.sweeps.sources import sources_of
 from livarot.sweeps.spec import Experiment
 from livarot.sweeps.stale import STALE, made, plugin_of, warn
+from livarot.sweeps.stopping import Stopper
 from livarot.sweeps.store import maintenance as housekeeping
 from livarot.sweeps.store.folders import own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded
@@ -43,9 +43,6 @@ from livarot.sweeps.worker import STOP, Outcome, fault_notes, notes_of
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-PATIENCE = 2.0  # seconds that workers have to stop by themselves
-LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def sweep(
@@ -93,11 +90,8 @@ def sweep(
     check_cells(unfinished)
     if unfinished and address is not None:
         engine(backend, workers, address, Path()).close()  # nobody there: refused before a store is made
-    options = {
-        "checkpoint_seconds": checkpoint_seconds,
-        "checkpoint_episodes": checkpoint_episodes,
-        "imports": tuple(imports),
-    }
+    options: dict[str, Any] = {"checkpoint_seconds": checkpoint_seconds, "checkpoint_episodes": checkpoint_episodes}
+    options["imports"] = tuple(imports)
     with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False):
         # from here on its lock protects it
         begun = _Sweep(opened, planned, group, stale, sources, options, observer, last_words)
@@ -143,10 +137,9 @@ class _Sweep:
         self.elsewhere: set[str] = set()  # claimed by other drivers
         self.episodes_planned = 0
         self.engine: Engine | None = None
-        self.stopping = threading.Event()
+        self.stopper = Stopper(self._ask_to_stop, self._end_workers, self._give_up)
         self.lock = DriverLock(store.path / "drivers")
         self.folder = store.path / "running" / self.lock.token
-        self._ended = threading.Event()
 
     # ---------------------------------------------------------------- the whole
     def run(self, backend: str, workers: int, address: str | None) -> Report:
@@ -162,14 +155,14 @@ class _Sweep:
         self.episodes_planned = sum(part.episodes for part in wanted)
         try:
             if pending:
-                with self._signals(), self._watching():
+                with self.stopper.listening(), self._watching():
                     self.engine = engine(backend, workers, address, self.folder)
                     try:
                         self._work(self.engine, pending)
                     finally:
                         self.engine.close()
         finally:
-            self._ended.set()
+            self.stopper.ended.set()
             self._leave()
         self.report.seconds = time.monotonic() - self.begin
         return self.report
@@ -203,7 +196,7 @@ class _Sweep:
         return plugin_of(self.store, key) == self.sources[self.cells[key].key]
 
     def _work(self, chosen: Engine, pending: list[int]) -> None:
-        while (pending or self.elsewhere) and not self.stopping.is_set():
+        while (pending or self.elsewhere) and not self.stopper.asked.is_set():
             crowd = [number for number in pending if self.strikes[number] == 0]
             now, alone = (crowd, False) if crowd else (pending[:1], True)
             chosen_now = set(now)
@@ -224,7 +217,7 @@ class _Sweep:
                 open_tasks.pop(outcome.number, None)
                 again += self._take(outcome)
         except WorkersDied as death:
-            if self.stopping.is_set():
+            if self.stopper.asked.is_set():
                 return []
             self.report.deaths += 1
             logger.warning("a worker died (%s)", death)
@@ -235,7 +228,7 @@ class _Sweep:
                 self._release()
                 raise bad("backend", f"workers die before they begin ({death})", cure="see livarot doctor") from death
         except BaseException:
-            self.stopping.set()
+            self.stopper.asked.set()
             self._end_workers()
             raise
         finally:
@@ -246,7 +239,7 @@ class _Sweep:
     def _claimed(self, numbers: list[int], open_tasks: dict[int, None]) -> Iterator[Task]:
         """The tasks as the engine asks for them, less what other drivers have taken or finished."""
         for number in numbers:
-            if self.stopping.is_set():
+            if self.stopper.asked.is_set():
                 return
             task = self.tasks[number]
             mine = self._claim(task.keys)
@@ -372,56 +365,29 @@ class _Sweep:
         """Tell the observer about once a second."""
 
         def watch() -> None:
-            while not self._ended.wait(1.0):
+            while not self.stopper.ended.wait(1.0):
                 self._show()
 
         self._show()
         threading.Thread(target=watch, daemon=True).start()
         yield
-        self._ended.set()
+        self.stopper.ended.set()
         self._show()
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """A signal asks the workers to stop; a second one, or time, ends them."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {
-            number: signal.signal(number, self._on_signal)
-            for name in SIGNALS
-            if (number := getattr(signal, name, None)) is not None
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
-        first = not self.stopping.is_set()
+    def _ask_to_stop(self, number: int) -> None:
         self.report.signal = self.report.signal or number
-        self.stopping.set()
         with contextlib.suppress(OSError, LivarotError):
             (self._place() / STOP).touch()
-        if first:
-            threading.Thread(target=self._insist, daemon=True).start()
-        else:
-            self._end_workers()
-
-    def _insist(self) -> None:
-        """After some seconds workers are ended, then this process itself: the store needs no good-bye."""
-        if not self._ended.wait(PATIENCE):
-            self._end_workers()
-        if not self._ended.wait(LIMIT - PATIENCE):
-            self._leave()
-            if self.last_words is not None:
-                self.last_words(self.report)
-            os._exit(128 + (self.report.signal or signal.SIGINT))
 
     def _end_workers(self) -> None:
         if self.engine is not None:
             self.engine.abandon()
+
+    def _give_up(self) -> NoReturn:
+        self._leave()
+        if self.last_words is not None:
+            self.last_words(self.report)
+        os._exit(128 + (self.report.signal or signal.SIGINT))
 
     def _leave(self) -> None:
         self._release()

@@ -29,7 +29,6 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from livarot import agents, envs
-from livarot.agents.base import PRESETS
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import check_depth, parse_json, read_regular
@@ -38,10 +37,8 @@ from livarot.sweeps.keys import (
     Run,
     agent_content,
     canonical,
-    components,
     digest,
     environment_content,
-    plays_given_policy,
     resolved,
 )
 from livarot.sweeps.store.records import MAX_BYTES
@@ -255,37 +252,6 @@ def read_stored(path: Path) -> Experiment | None:
     except (OSError, ValueError, TypeError) as error:
         logger.warning("%r is not used: %s", path.name, error)
         return None
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of a spec, for editors; it knows the registered names and the settings of each.
-
-    >>> json_schema()["properties"]["agents"]["items"]["$ref"]
-    '#/$defs/AgentSpec'
-    """
-    import inspect
-
-    schema = Experiment.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    for kind, registry in (("EnvironmentSpec", envs.registry), ("AgentSpec", agents.registry)):
-        part = schema["$defs"][kind]
-        part["properties"]["name"]["enum"] = list(registry)
-        part["allOf"] = [
-            {
-                "if": {"properties": {"name": {"const": name}}},
-                "then": {"properties": {"settings": {"propertyNames": {"enum": _settings(registry, name, inspect)}}}},
-            }
-            for name in registry
-        ]
-    preset = schema["$defs"]["AgentSpec"]["properties"]["preset"]
-    preset["enum"] = [*PRESETS, None]
-    schema["$comment"] = f"components, as tables with a name: {', '.join(components)}"
-    return schema
-
-
-def _settings(registry: Any, name: str, inspect: Any) -> list[str]:
-    known = inspect.signature(registry._entry(name).factory).parameters
-    return [] if plays_given_policy(name) else list(known)
 
 
 def _text(path: Path) -> str:

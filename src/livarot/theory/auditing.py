@@ -18,27 +18,25 @@ standard errors.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
+from livarot.core.tolerances import ROUNDING
 from livarot.errors import bad
 from livarot.model.problem import MNLMDP
+from livarot.theory.audit_lines import FAILS, HOLDS, NOTHING, Audit, Line, Lines, shown
 from livarot.theory.facts import problem_facts
 from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import sigma_bar_limit, sigma_bar_star_limit
 
 BLOCKS = 10  # parts of the run in the table of coverage per episode and stage
-SLACK = 1e-9  # optimism and bounds may be missed by rounding
 ERRORS = 3.0  # standard errors that a statistical verdict allows
-HOLDS, FAILS, NOTHING = "holds", "fails", "-"
 
 
 class Result(Protocol):
@@ -69,70 +67,6 @@ class Result(Protocol):
     @property
     def covered(self) -> np.ma.MaskedArray[Any, Any]: ...
     def stage_covered(self, parameter: int) -> np.ma.MaskedArray[Any, Any]: ...
-
-
-class Line(NamedTuple):
-    """One line of the table: what was measured, what it is compared with, the verdict."""
-
-    section: str
-    quantity: str
-    measured: str
-    promised: str = ""
-    verdict: str = NOTHING
-
-
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """The findings, one mapping per section (see the module); prints as a table."""
-
-    agent: str
-    settings: str
-    n_seeds: int
-    n_episodes: int
-    facts: dict[str, Any] = field(repr=False)
-    coverage: dict[str, Any] = field(repr=False)
-    optimism: dict[str, Any] = field(repr=False)
-    inner: dict[str, Any] = field(repr=False)
-    sigma_bar: dict[str, Any] = field(repr=False)
-    regret: dict[str, Any] = field(repr=False)
-    lines: tuple[Line, ...] = field(repr=False)
-
-    @property
-    def failures(self) -> tuple[Line, ...]:
-        """The lines whose promise was not kept."""
-        return tuple(line for line in self.lines if line.verdict == FAILS)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what an agent does not have is None."""
-        return {
-            "agent": self.agent,
-            "settings": self.settings,
-            "n_seeds": self.n_seeds,
-            "n_episodes": self.n_episodes,
-            "facts": self.facts,
-            "coverage": self.coverage,
-            "optimism": self.optimism,
-            "inner": self.inner,
-            "sigma_bar": self.sigma_bar,
-            "regret": self.regret,
-            "table": [line._asdict() for line in self.lines],
-        }
-
-    def __str__(self) -> str:
-        head = f"audit of {self.agent}: {self.n_seeds} seeds, {self.n_episodes} episodes"
-        body = [("quantity", "measured", "promised", "verdict")]
-        body += [(f"{line.section}: {line.quantity}", *line[2:]) for line in self.lines]
-        widths = [max(len(row[k]) for row in body) for k in range(4)]
-        text = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in body]
-        return "\n".join([head, text[0], "-" * len(text[0]), *text[1:]])
-
-    def _repr_html_(self) -> str:
-        rows = [
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in self.lines
-        ]  # fmt: skip
-        head = "<tr><th>section</th><th>quantity</th><th>measured</th><th>promised</th><th>verdict</th></tr>"
-        title = html.escape(f"audit of {self.agent}: {self.n_seeds} seeds, {self.n_episodes} episodes")
-        return f"<table><caption>{title}</caption>{head}{''.join(rows)}</table>"
 
 
 @checked
@@ -172,9 +106,6 @@ def audit(result: Result, mdp: MNLMDP | Iterable[MNLMDP] | None = None) -> Audit
         lines += [Line(name, *line) for line in new]
     n_seeds, n_episodes = result.regret.shape
     return Audit(result.agent, result.settings, n_seeds, n_episodes, facts, **sections, lines=tuple(lines))
-
-
-Lines = list[tuple[str, ...]]
 
 
 def _coverage(result: Result, delta: float | None, claimed: bool) -> tuple[dict[str, Any], Lines]:
@@ -259,7 +190,7 @@ def _optimism(result: Result) -> tuple[dict[str, Any], Lines]:
         inside = result.covered
         both = ~np.ma.getmaskarray(upper) & ~np.ma.getmaskarray(inside) & inside.filled(False)
         if both.any():
-            when = float(np.mean(np.ma.getdata(upper)[both] >= -SLACK * (1.0 + result.horizon)))
+            when = float(np.mean(np.ma.getdata(upper)[both] >= -ROUNDING * (1.0 + result.horizon)))
             found["certified_share_when_covered"] = when
             lines.append(("the same where theta* is covered", f"{when:.4g}", "1", HOLDS if when == 1.0 else FAILS))
     return found, lines
@@ -267,7 +198,7 @@ def _optimism(result: Result) -> tuple[dict[str, Any], Lines]:
 
 def _shortfall(gap: np.ma.MaskedArray[Any, Any]) -> tuple[float, float]:
     numbers = gap.compressed()
-    return float(np.mean(numbers >= -SLACK)), float(max(-numbers.min(), 0.0))
+    return float(np.mean(numbers >= -ROUNDING)), float(max(-numbers.min(), 0.0))
 
 
 def _inner(result: Result) -> tuple[dict[str, Any], Lines]:
@@ -374,18 +305,11 @@ def _as_run(bounds: Mapping[str, Any]) -> str:
 
 
 def _at_most(quantity: str, value: float, bound: float) -> tuple[str, ...]:
-    return quantity, f"{value:.4g}", f"<= {bound:.4g}", _verdict(value <= bound + SLACK * (1.0 + bound))
+    return quantity, f"{value:.4g}", f"<= {bound:.4g}", _verdict(value <= bound + ROUNDING * (1.0 + bound))
 
 
 def _verdict(kept: bool) -> str:
     return HOLDS if kept else FAILS
-
-
-def shown(value: float | None, log: float | None) -> str:
-    """A number, or a power of ten where no float is large enough."""
-    if value is not None:
-        return f"{value:.4g}"
-    return "infinite" if log is None else f"10^{log / math.log(10.0):.4g}"
 
 
 def _claimed(facts: Mapping[str, Any]) -> bool:

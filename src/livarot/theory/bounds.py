@@ -48,33 +48,29 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from livarot.core.arguments import any_count, checked
 from livarot.errors import bad
 from livarot.model.problem import MNLMDP, Problem
+from livarot.theory.bound_terms import (
+    FARTHEST,
+    LEADING,
+    TERMS,
+    Reading,
+    last_crossing,
+    log_length,
+    log_of,
+    log_radius_of,
+    log_terms_of,
+    radius_of,
+)
 from livarot.theory.constants import TheoryWarning, exponential, finite_or_none
 from livarot.theory.lower import lower_bound as lower_bound
 from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit
-
-Reading = Literal["proof", "printed"]
-LEADING = "variance"
-TERMS = (
-    LEADING,
-    "martingale",
-    "gap_variance",
-    "value_error",
-    "gap_square",
-    "value_error_square",
-    "curvature",
-    "exploration",
-)
-ROOT2 = math.sqrt(2.0)
-FARTHEST = 1e15  # log T beyond which nobody looks
 
 
 @dataclass(frozen=True)
@@ -219,7 +215,7 @@ def regret_bound(
         raise bad("nu_max", "is not known without theta*", cure="pass an MNLMDP, or a number as nu_max")
 
     def at(log_t: float) -> dict[str, float]:
-        return _log_terms(log_t, constants, failure_level, spread, nu, n_explore, reading)
+        return log_terms_of(log_t, constants, failure_level, spread, nu, n_explore, reading)
 
     log_t = math.log(n_episodes)
     failed = _failed(constants, log_t, failure_level, n_explore, spread, reading)
@@ -254,9 +250,9 @@ def theory_settings(
         reading=reading,
         log_tau=log_tau,
         reg_explore=math.sqrt(d * confidence) if reading == "printed" else d * confidence,
-        log_exploration_radius=_log_exploration_radius(log_tau, constants, failure_level, reading),
+        log_exploration_radius=log_radius_of(log_tau, constants, failure_level, reading),
         reg=144.0 * d,
-        radius=_radius(math.log(n_episodes), d, bound, union, failure_level),
+        radius=radius_of(math.log(n_episodes), d, bound, union, failure_level),
     )
 
 
@@ -269,110 +265,7 @@ def log_exploration_length(
     0.71, and T stands in the logarithms where tau > T is meant (E6).  Infinite for rho = 0.
     """
     constants = Constants.of(model)
-    return _log_tau(math.log(n_episodes), constants, failure_level, reading)
-
-
-def _log_tau(log_t: float, constants: Constants, failure_level: float, reading: Reading) -> float:
-    d, horizon, bound = constants.dim, constants.horizon, constants.param_bound
-    if constants.rho == 0.0:
-        return math.inf
-    ratio = constants.kappa.log_upper - math.log(constants.rho)
-    if reading == "printed":
-        return (
-            5.0 * math.log(4.0)
-            + 8.0 * ratio
-            + 4.0 * math.log(1.0 + 3.0 * ROOT2)
-            + 6.0 * math.log(d)
-            + 2.0 * math.log(bound + 3.0)
-            + math.log(log_t + math.log(horizon / failure_level))
-            + 6.0 * math.log(_log1p_ratio(log_t, d))
-        )
-    return _log_tau_of_proof(constants, failure_level, ratio)
-
-
-@lru_cache(maxsize=64)  # the same for all T, and asked for at a thousand of them
-def _log_tau_of_proof(constants: Constants, failure_level: float, ratio: float) -> float:
-    d = constants.dim
-
-    def excess(log_tau: float) -> float:
-        radius = _log_exploration_radius(log_tau, constants, failure_level, "proof")
-        design = 0.5 * (ratio + math.log(d * _log1p_ratio(log_tau, d)) - log_tau)
-        return math.log(4.0 * 3.0 * ROOT2) + radius + design
-
-    return _last_crossing(lambda x: -excess(x))
-
-
-def _log_exploration_radius(log_tau: float, constants: Constants, failure_level: float, reading: Reading) -> float:
-    """log beta^0_{tau+1} of Eq. (def beta_t)."""
-    d, horizon, bound = constants.dim, constants.horizon, constants.param_bound
-    relax = 1.0 + (3.0 * ROOT2 if reading == "printed" else 6.0 * ROOT2 * bound)
-    if math.isinf(log_tau) or constants.rho == 0.0:
-        return math.inf
-    ratio = constants.kappa.log_upper - math.log(constants.rho)
-    next_ = float(np.logaddexp(log_tau, 0.0))
-    noise = math.log(bound + 3.0) + 0.5 * math.log(d * (next_ + math.log(horizon / failure_level)))
-    bias = 0.25 * float(np.logaddexp(log_tau, math.log(2.0))) + 1.5 * ratio + math.log(d * _log1p_ratio(next_, d))
-    return math.log(relax) + float(np.logaddexp(noise, bias))
-
-
-def _radius(log_t: float, dim: int, bound: float, union: int, failure_level: float) -> float:
-    """beta_t with lambda = 144 d; ``union`` is 1 as printed and H where the union over stages is taken (E18)."""
-    return math.sqrt(2.0 / 3.0 * dim * (log_t + math.log(union / failure_level))) + 24.0 * bound * math.sqrt(dim)
-
-
-def _log1p_ratio(log_x: float, d: float) -> float:
-    """log(1 + x/d)."""
-    return float(np.logaddexp(0.0, log_x - math.log(d)))
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0.0 else -math.inf
-
-
-def _log_terms(
-    log_t: float,
-    constants: Constants,
-    failure_level: float,
-    spread: float,
-    nu: float,
-    n_explore: int | None,
-    reading: Reading,
-) -> dict[str, float]:
-    """The logarithms of the eight terms at T = exp(log_t)."""
-    d, bound, log_kappa = constants.dim, constants.param_bound, constants.kappa.log_upper
-    h, sigma, gap = math.log(constants.horizon), _log(spread), _log(nu)
-    growth = _log(_log1p_ratio(log_t, 1.0))  # log L
-    level = _log(math.log(2.0 / failure_level))  # log l
-    if reading == "printed":
-        size, times = _log(bound) + math.log(d), _log(log_t - math.log(failure_level))  # B d, log(T/delta)
-        burn_in = _log_tau(log_t, constants, failure_level, reading)
-        burn_in += 6.0 * (_log(log_t) - _log(_log1p_ratio(log_t, d)))  # the theorem has log^6 T
-        values = (
-            math.log(4.0) + 0.5 * math.log(2.0 * math.e) + size + 2 * h + sigma + 0.5 * log_t + growth + 0.5 * times,
-            1.5 * h + 0.5 * (math.log(2.0) + log_t + level),
-            math.log(8.0) + 0.5 * (1.0 + gap + level) + size + 1.25 * h + 0.25 * log_t + growth + times,
-            math.log(8.0) + 2.0 + size + 2.25 * h + 0.25 * log_t + 0.5 * (growth + times + level),
-            math.log(32.0) + 1.0 + 2 * size + gap + h + growth + times,
-            math.log(32.0) + 2.0 + 2 * size + 3 * h + 2 * growth + times,
-            math.log(40.0) + log_kappa + 2 * size + 2 * h + growth + times,
-        )
-    else:
-        beta = math.log(_radius(log_t, d, bound, constants.horizon, failure_level))
-        root = beta + 0.5 * (math.log(d) + growth)  # log of beta sqrt(d L)
-        burn_in = _log_tau(log_t, constants, failure_level, reading) if n_explore is None else 0.0
-        slow = math.log(4.0) + 0.75 * math.log(2.0) + 0.25 * (log_t + level)
-        design = _log(_log1p_ratio(log_t, 144.0 * d * d))
-        values = (
-            math.log(4.0) + 0.5 * math.log(2.0 * math.e) + root + 2 * h + sigma + 0.5 * log_t,
-            math.log(2.0) + 1.5 * h + 0.5 * (math.log(2.0) + log_t + level),
-            slow + 0.5 * (1.0 + gap) + root + 1.25 * h,
-            slow + 2.0 + root + 2.25 * h,
-            math.log(16.0) + 1.0 + 2 * root + h + gap,
-            math.log(16.0) + 4.0 + 2 * root + 3 * h,
-            math.log(40.0) + log_kappa + 2 * beta + math.log(d) + 2 * h + design,
-        )
-    explored = burn_in + h if n_explore is None else _log(n_explore) + h
-    return dict(zip(TERMS, (*values, explored), strict=True))
+    return log_length(math.log(n_episodes), constants, failure_level, reading)
 
 
 def _leading_from(at: Callable[[float], dict[str, float]]) -> tuple[float | None, str]:
@@ -387,35 +280,11 @@ def _leading_from(at: Callable[[float], dict[str, float]]) -> tuple[float | None
         return None, "the leading term is 0: sigma_bar, or in the printed form B, is 0"
     if at(1.0)["exploration"] == math.inf:
         return None, "rho = 0: the exploration term is infinite"
-    found = _last_crossing(lambda x: rest(x)[0])
+    found = last_crossing(lambda x: rest(x)[0])
     if math.isinf(found):
         return None, f"{rest(FARTHEST)[1]} is larger up to T = exp({FARTHEST:.0e})"
     before = rest(max(found - 1e-6 * max(found, 1.0), 0.0))
     return found, f"overtakes {before[1]} last" if before[0] < 0.0 else "leads from the first episode on"
-
-
-def _last_crossing(margin: Callable[[float], float]) -> float:
-    """The smallest x >= 0 with margin >= 0 from there on.
-
-    The margins here are logarithms of powers of T over powers of log T: beyond x = 64 they increase, before it they are
-    looked at on a grid.
-    """
-    high = 64.0
-    while margin(high) < 0.0:
-        high *= 2.0
-        if high > FARTHEST:
-            return math.inf
-    low = high / 2.0 if high > 64.0 else None
-    if low is None:
-        grid = np.linspace(0.0, 64.0, 1281)
-        below = [float(x) for x in grid if margin(float(x)) < 0.0]
-        if not below:
-            return 0.0
-        low, high = below[-1], below[-1] + 0.05
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if margin(middle) < 0.0 else (low, middle)
-    return high
 
 
 def _failed(
@@ -437,8 +306,8 @@ def _failed(
             f"sigma_bar = {spread:.3g} is more than any trajectory has, {sigma_bar_limit(constants.horizon):.3g}"
         )
     if n_explore is not None and constants.rho > 0.0:
-        needed = _log_tau(log_t, constants, failure_level, reading)
-        if _log(n_explore) < needed:
+        needed = log_length(log_t, constants, failure_level, reading)
+        if log_of(n_explore) < needed:
             size = f"{exponential(needed):.2g}" if needed < 700 else f"exp({needed:.4g})"
             found.append(f"n_explore = {n_explore}, the lemma asks for {size} episodes of exploration")
     return tuple(found)

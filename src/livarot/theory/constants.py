@@ -24,16 +24,16 @@ import numpy as np
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.jit import jit
 from livarot.core.linalg import whiten_all
+from livarot.core.tolerances import TIE
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.model.compiled import blocks_of
 from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Solution, checked_solution, solve_kernel
-from livarot.planning.steps import TIE
-from livarot.theory.curvature import log_kappa, two_rarest
+from livarot.theory.constant_kernels import largest_leverage, nu_of, rarest_at, rarest_two
+from livarot.theory.curvature import log_kappa
 
 LARGEST = math.log(np.finfo(np.float64).max)
 
@@ -144,7 +144,7 @@ def log_kappa_bound(model: Problem | MNLMDP, *, all_states: bool = False) -> flo
     if not problem.rows.offset.any():
         return 4.0 * problem.param_bound + 2.0 * math.log(int(problem.rows.outcomes[pairs].max()))
     rows = problem.rows
-    return float(4.0 * problem.param_bound + _rarest_two(rows.row_start, rows.offset, pairs))
+    return float(4.0 * problem.param_bound + rarest_two(rows.row_start, rows.offset, pairs))
 
 
 @checked
@@ -202,7 +202,7 @@ def log_kappa_star(mdp: MNLMDP, *, all_states: bool = False) -> float:
     for table, parameter, _ in layout.jobs:
         used = (problem.stage_table == table) & (problem.stage_parameter == parameter)
         here = problem.reachable[:-1][used].any(axis=0) | all_states
-        worst = max(worst, _rarest_at(problem.rows.graph, int(table), here, problem.n_actions, mdp.theta[parameter]))
+        worst = max(worst, rarest_at(problem.rows.graph, int(table), here, problem.n_actions, mdp.theta[parameter]))
     return float(worst)
 
 
@@ -251,7 +251,7 @@ def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None =
     here = problem.reachable[:-1] | all_states
     rows = problem.rows
     return float(
-        _nu(rows.row_start, rows.next_state, problem.stage_table, kernel.prob, kernel.base, here, best.value, best.q)
+        nu_of(rows.row_start, rows.next_state, problem.stage_table, kernel.prob, kernel.base, here, best.value, best.q)
     )
 
 
@@ -302,7 +302,7 @@ def diameter(
     whiten_all(blocks_of(problem), packed, whiten)
     place = np.argsort(problem.rows.block_coords)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    return 2.0 * radius * math.sqrt(float(_largest_leverage(problem.rows.graph, pairs, whiten[0, 0], place, owner)))
+    return 2.0 * radius * math.sqrt(float(largest_leverage(problem.rows.graph, pairs, whiten[0, 0], place, owner)))
 
 
 @checked
@@ -332,102 +332,4 @@ def _largest_image(problem: Problem, pairs: IntArray, whiten: FloatArray) -> flo
         columns = problem.rows.columns(int(pair))
         local = problem.rows.features(int(pair))[:, columns]
         largest = max(largest, float(np.linalg.norm(local @ whiten[:, columns].T, axis=1).max(initial=0.0)))
-    return largest
-
-
-@jit
-def _largest_leverage(graph, pairs, whiten, place, owner):
-    """max |W phi|^2 over the rows of some pairs, for a packed whitener (lower triangular blocks).
-
-    ``place`` is where a coordinate stands in the order of the blocks, ``owner`` the block at each of these places.  The
-    columns of a pair with one outcome are coordinates and may belong to several blocks.
-    """
-    largest = 0.0
-    image = np.zeros(len(place))
-    for p in range(len(pairs)):
-        pair = pairs[p]
-        block, m, cols = graph.pair_block[pair], graph.col_count[pair], graph.col_start[pair]
-        for i in range(graph.row_start[pair + 1] - graph.row_start[pair]):
-            feat, total = graph.feat_start[pair] + i * m, 0.0
-            for summing in range(2):
-                for c in range(m):
-                    column = graph.cols[cols + c]
-                    at = graph.block_start[block] + column if block >= 0 else place[column]
-                    first, last = graph.block_start[owner[at]], graph.block_start[owner[at] + 1]
-                    for k in range(at, last):
-                        if summing:
-                            total += image[k] * image[k]
-                            image[k] = 0.0
-                        else:
-                            entry = graph.gram_start[owner[at]] + (k - first) * (last - first) + at - first
-                            image[k] += whiten[entry] * graph.feat[feat + c]
-            largest = max(largest, total)
-    return largest
-
-
-@jit
-def _rarest_two(row_start, offset, pairs):
-    worst = 0.0
-    for p in range(len(pairs)):
-        first, last = row_start[pairs[p]], row_start[pairs[p] + 1]
-        if last - first > 1:
-            worst = max(worst, two_rarest(offset[first:last]))
-    return worst
-
-
-@jit
-def _rarest_at(graph, table, here, n_actions, theta):
-    worst = 0.0
-    n_states = len(here)
-    z = np.empty(8)
-    for s in range(n_states):
-        if not here[s]:
-            continue
-        for a in range(n_actions):
-            pair = (table * n_states + s) * n_actions + a
-            row = graph.row_start[pair]
-            n = graph.row_start[pair + 1] - row
-            if n < 2:
-                continue
-            if n > len(z):
-                z = np.empty(2 * n)
-            block = graph.pair_block[pair]
-            m = graph.col_count[pair] if block >= 0 else 0
-            for i in range(n):
-                z[i] = graph.offset[row + i]
-                for c in range(m):
-                    coordinate = graph.block_coords[graph.block_start[block] + graph.cols[graph.col_start[pair] + c]]
-                    z[i] += graph.feat[graph.feat_start[pair] + i * m + c] * theta[coordinate]
-            worst = max(worst, two_rarest(z[:n]))
-    return worst
-
-
-@jit
-def _nu(row_start, next_state, stage_table, prob, base, here, value, q):
-    horizon, n_states, n_actions = q.shape
-    largest = 0.0
-    for h in range(horizon):
-        for s in range(n_states):
-            if not here[h, s]:
-                continue
-            best = value[h, s]
-            tie = best - TIE * (1.0 + abs(best))
-            second = -math.inf
-            for a in range(n_actions):
-                if q[h, s, a] < tie:
-                    second = max(second, q[h, s, a])
-            if second == -math.inf:
-                continue
-            least, most = math.inf, -math.inf
-            for a in range(n_actions):
-                pair = (stage_table[h] * n_states + s) * n_actions + a
-                pivot = value[h + 1, next_state[row_start[pair]]]
-                first, square = 0.0, 0.0
-                for row in range(row_start[pair], row_start[pair + 1]):
-                    off = value[h + 1, next_state[row]] - pivot
-                    first += prob[base[h] + row] * off
-                    square += prob[base[h] + row] * off * off
-                spread = max(square - first * first, 0.0)
-                least, most = min(least, spread), max(most, spread)
-            largest = max(largest, 2.0 * (most - least) / (best - second))
     return largest

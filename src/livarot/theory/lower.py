@@ -33,6 +33,7 @@ import numpy as np
 from livarot.core.arguments import any_count, checked, several
 from livarot.core.arrays import FloatArray
 from livarot.core.sizes import require_memory
+from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad, require_positive
 from livarot.model.problem import MNLMDP, Problem
 from livarot.theory.constants import TheoryWarning, problem_of
@@ -104,7 +105,7 @@ def lower_bound(
         found = LowerBound(0.0, rate, 0.0, 0.0, 0.0)
     else:
         found = chain_lower_bound(horizon, d, n_episodes, gap=gap)
-        if found.param_bound > bound * (1.0 + 1e-9):
+        if found.param_bound > bound * (1.0 + NORM_SLACK):
             failed.append(f"B = {bound:.3g}, the chain's parameter has norm {found.param_bound:.3g}")
     for condition in failed:
         warnings.warn(f"lower_bound: {condition}", TheoryWarning, stacklevel=3)

@@ -60,6 +60,14 @@ class _Point(NamedTuple):
     at: Derivatives
 
 
+class _Search(NamedTuple):
+    reg: float
+    scale: FloatArray  # units of the columns
+    tol: float
+    max_iter: int
+    stride: int = 1  # only every stride-th block of the data is read
+
+
 def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter: int = 100, where: str = "") -> Maximum:
     """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage."""
     zero = _point(choices, np.zeros(choices.dim), reg)
@@ -72,9 +80,8 @@ def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter:
         theta = _sample_start(choices, reg, scale, stride)
         trial = _point(choices, theta, reg) if theta is not None else zero
         point = trial if trial.objective < zero.objective else zero
-    point, decrement, certificate, n_iter, converged = _descend(
-        choices, point, reg, scale, tol, max_iter, spread=zero.at.spread, where=where
-    )
+    search = _Search(reg, scale, tol, max_iter)
+    point, decrement, certificate, n_iter, converged = _descend(choices, point, search, zero.at.spread, where)
     if not converged:
         warn(
             f"no convergence in {n_iter} steps{where}: the last step was {decrement:.2g} standard errors; raise "
@@ -129,18 +136,10 @@ def _diameter_bound(point: _Point, scale: FloatArray) -> float:
 
 
 def _descend(
-    choices: Choices,
-    point: _Point,
-    reg: float,
-    scale: FloatArray,
-    tol: float,
-    max_iter: int,
-    *,
-    spread: FloatArray | None,
-    where: str = "",
-    stride: int = 1,
+    choices: Choices, point: _Point, search: _Search, spread: FloatArray | None = None, where: str = ""
 ) -> tuple[_Point, float, float, int, bool]:
-    """Newton steps until the certificate holds; without ``spread`` nobody asks about separation."""
+    """Newton steps until the certificate holds; without ``spread`` separation is not looked for."""
+    reg, scale, tol, max_iter, stride = search
     asked, last = False, math.inf
     for n_iter in range(max_iter + 1):
         step = _newton_step(point, scale)
@@ -190,7 +189,6 @@ def _sample_start(choices: Choices, reg: float, scale: FloatArray, stride: int) 
     share = reg / stride
     zero = _point(choices, np.zeros(choices.dim), share, stride)
     small = scale / math.sqrt(stride)
-    point, _, certificate, _, converged = _descend(
-        choices, zero, share, small, 0.05, 10, spread=None, stride=stride
-    )  # 0.05 standard errors of the sample
+    search = _Search(share, small, 0.05, 10, stride)  # 0.05 standard errors of the sample
+    point, _, certificate, _, converged = _descend(choices, zero, search)
     return point.theta if converged and certificate < 0.5 else None

@@ -152,26 +152,11 @@ def _rebuilt(tensors: dict[str, NDArray[Any]], header: dict[str, Any]) -> MNLTra
 
 
 def _fitted(fit: MNLTransition, choices: Choices, maxima: list[Maximum], covariances: FloatArray) -> MNLTransition:
-    """The attributes that :meth:`MNLTransition.fit` leaves, from what was stored."""
-    shared, labels = bool(fit.homogeneous), choices.labels
-    n_parameters = 1 if shared else len(labels.stages) if labels and labels.stages is not None else 0
+    labels = choices.labels
+    n_parameters = 1 if fit.homogeneous else len(labels.stages) if labels and labels.stages is not None else 0
     if len(maxima) != n_parameters:
         raise ValueError(f"{len(maxima)} parameters, expected {n_parameters}")
-    fit.theta_ = maxima[0].theta if shared else np.stack([one.theta for one in maxima])
-    fit.covariance_ = covariances[0] if shared else covariances
-    fit.maxima_ = maxima
-    fit.columns_ = choices.columns
-    fit.log_likelihood_ = float(sum(one.log_likelihood for one in maxima))
-    fit.null_log_likelihood_ = float(sum(one.null_log_likelihood for one in maxima))
-    fit.n_iter_ = max(one.n_iter for one in maxima)
-    fit.converged_ = all(one.converged for one in maxima)
-    fit.n_choices_ = choices.n_choices
-    fit.choices_ = choices
-    fit.states_ = labels.states if labels else Labels([])
-    fit.actions_ = labels.actions if labels else Labels([])
-    fit.stages_ = labels.stages if labels else None
-    fit.classes_ = fit.states_.array()
-    return fit
+    return fit._fitted(choices, maxima, list(covariances))
 
 
 def _check(choices: Choices, tensors: dict[str, NDArray[Any]], fit: MNLTransition) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from livarot.agents.base import Agent, Wrapper, declared, part_of
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
+from livarot.core.tolerances import NORM_SLACK
 from livarot.data.reading.table import warn
 from livarot.data.use.plans import estimate
 from livarot.errors import bad, require_positive
@@ -102,7 +103,7 @@ def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weigh
     hessians = np.stack([found.hessian for found in fit.maxima_]) * (share / scale**2)
     gram = np.repeat(hessians, problem.n_parameters // n_fitted, axis=0)
     longest = float(np.linalg.norm(theta, axis=1).max())
-    if longest > problem.param_bound * (1.0 + 1e-9):
+    if longest > problem.param_bound * (1.0 + NORM_SLACK):
         problem_text = f"has param_bound {problem.param_bound / scale:.4g}, the estimate has length"
         raise bad("problem", f"{problem_text} {longest / scale:.4g}", cure="raise param_bound")
     if longest > problem.param_bound * AT_THE_EDGE:

@@ -11,6 +11,7 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, absolute, lane, lanes, maximum, minimum, put, take, where
 from livarot.core.law import logits
+from livarot.core.tolerances import TIE
 from livarot.core.views import flat, matrix, opened, part, view
 from livarot.planning.optimistic.choice import (
     choice_size,
@@ -23,7 +24,7 @@ from livarot.planning.optimistic.choice import (
 )
 from livarot.planning.optimistic.result import Centres, Result, own_whitener, value_range
 from livarot.planning.optimistic.rule import called
-from livarot.planning.steps import TIE, known_law
+from livarot.planning.steps import known_law
 
 
 class Room(NamedTuple):

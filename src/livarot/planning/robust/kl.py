@@ -53,6 +53,7 @@ from livarot.core.lanes import (
     times_power_of_two,
     where,
 )
+from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad, require_finite, require_non_negative
 
 CENTRED = 30.0  # the pivot is the nominal mean while eta times it is at most this
@@ -280,7 +281,7 @@ def worst_case(
     wrong = np.flatnonzero(p0 < 0.0)
     if len(wrong):
         raise bad("nominal", "has a negative entry", index=int(wrong[0]), count=len(wrong), cure="give a distribution")
-    if abs(p0.sum() - 1.0) > 1e-9:
+    if abs(p0.sum() - 1.0) > SUM_SLACK:
         raise bad("nominal", f"sums to {p0.sum():.9g}, not 1", cure="divide it by its sum")
     given, ball = one_of(radius, penalty)
     level = require_non_negative("radius" if ball else "penalty", given)

@@ -17,21 +17,20 @@ not say, E34).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from livarot.agents import UCRLMNLOL, Agent, Livarot, Uniform
-from livarot.agents.base import declared
+from livarot.agents import UCRLMNLOL, Livarot, Uniform
 from livarot.core.arrays import FloatArray
-from livarot.core.threads import Look, in_threads
+from livarot.core.threads import Progress
 from livarot.envs.hard import hard_chain, paper_gap
 from livarot.errors import bad, require_positive_int
-from livarot.model.problem import MNLMDP
 from livarot.running.run import run
+from livarot.studies.runner import Contender, Count, Runner
+from livarot.studies.writing import spread
 
 DIM = 2
 N_SEEDS = 40
@@ -41,7 +40,6 @@ QUICK_SEEDS = 8
 QUICK_HORIZONS = (5, 10, 20)
 
 Regret = Literal["exact", "realised"]
-Progress = Callable[[int, int], None]  # replica-episodes done, and all of them
 
 
 class Family(NamedTuple):
@@ -51,14 +49,6 @@ class Family(NamedTuple):
     title: str
     formula: str  # of the gap, for figures
     gap: Callable[[int, int], float]  # (H, T) -> Delta
-
-
-class Contender(NamedTuple):
-    """An agent with the name it has in figures and files."""
-
-    key: str
-    label: str
-    agent: Agent[Any]
 
 
 PAPER_GAP = Family("paper-gap", "gap of the paper", r"$1/(4\sqrt{2HT})$", paper_gap)
@@ -152,11 +142,6 @@ class Reproduction:
         return numbers | {"locked_in": self.locked_in(family, contender, horizon)}
 
 
-def spread(x: FloatArray) -> float:
-    """The standard deviation over seeds; 0 for a single one."""
-    return float(x.std(ddof=1)) if len(x) > 1 else 0.0
-
-
 def _statistics(final: FloatArray, horizon: int) -> dict[str, Any]:
     scaled = final / horizon**1.5
     return {
@@ -186,71 +171,23 @@ def reproduce(
     """
     require_positive_int("seeds", n_seeds)
     require_positive_int("n_episodes", n_episodes)
-    require_positive_int("workers", workers)
     if not horizons:
         raise bad("horizons", "is empty", cure="give at least one horizon")
+    cells = [Cell(f.key, c.key, h) for f in FAMILIES for c in CONTENDERS for h in horizons]
+    runner = Runner(len(cells) * n_seeds * n_episodes, workers, progress)
     models = {
         (f.key, h): [hard_chain(h, dim=DIM, gap=f.gap(h, n_episodes), seed=s) for s in range(n_seeds)]
         for f in FAMILIES
         for h in horizons
     }
-    cells = [Cell(f.key, c.key, h) for f in FAMILIES for c in CONTENDERS for h in horizons]
-    curves = _Runs(models, cells, n_seeds, n_episodes, progress).all(workers)
-    return Reproduction(n_seeds, n_episodes, tuple(horizons), curves)
+    agents = {c.key: c.agent for c in CONTENDERS}
+    runner.compile(models[FAMILIES[0].key, horizons[0]][0], agents.values())
 
-
-class _Runs:
-    """Cells on threads."""
-
-    EVERY = 20  # episodes between two reports of a run
-
-    def __init__(
-        self,
-        models: Mapping[tuple[str, int], list[MNLMDP]],
-        cells: Sequence[Cell],
-        n_seeds: int,
-        n_episodes: int,
-        progress: Progress | None,
-    ) -> None:
-        self.models, self.cells = models, cells
-        self.n_seeds, self.n_episodes = n_seeds, n_episodes
-        self.agents = {c.key: c.agent for c in CONTENDERS}
-        self.progress = progress
-        self.done = 0
-        self.lock = threading.Lock()
-
-    def all(self, workers: int) -> dict[Cell, Curves]:
-        self._report(0)
-        self._compile()
-        longest_first = sorted(self.cells, key=lambda cell: (-cell.horizon, cell.contender == UNIFORM.key))
-        found = dict(zip(longest_first, in_threads(self._one, longest_first, workers), strict=True))
-        return {cell: found[cell] for cell in self.cells}
-
-    def _compile(self) -> None:
-        """Every kernel once, in this thread, so that Ctrl-C is heard while they compile."""
-        models = next(iter(self.models.values()))
-        for agent in self.agents.values():
-            run(models[0], agent, (declared(agent).burn_in or 0) + 1)
-
-    def _one(self, cell: Cell, look: Look) -> Curves:
-        waiting = 0
-
-        def count(done: int) -> None:
-            nonlocal waiting
-            look()
-            waiting += done
-            if waiting >= self.EVERY * self.n_seeds:
-                self._report(waiting)
-                waiting = 0
-
-        agent = self.agents[cell.contender]
-        models = self.models[cell.family, cell.horizon]
-        result = run(models, agent, self.n_episodes, seed=range(self.n_seeds), progress=count)
-        self._report(waiting)
+    def one(cell: Cell, count: Count) -> Curves:
+        chains = models[cell.family, cell.horizon]
+        result = run(chains, agents[cell.contender], n_episodes, seed=range(n_seeds), progress=count)
         return Curves(result.cumulative_regret, result.cumulative_realised_regret)
 
-    def _report(self, done: int) -> None:
-        with self.lock:
-            self.done += done
-            if self.progress is not None:
-                self.progress(self.done, len(self.cells) * self.n_seeds * self.n_episodes)
+    longest_first = sorted(cells, key=lambda cell: (-cell.horizon, cell.contender == UNIFORM.key))
+    found = dict(zip(longest_first, runner.all(one, longest_first), strict=True))
+    return Reproduction(n_seeds, n_episodes, tuple(horizons), {cell: found[cell] for cell in cells})

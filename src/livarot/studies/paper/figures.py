@@ -7,7 +7,6 @@ markers repeat them for print without colour.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -21,31 +20,15 @@ from livarot.studies.paper.experiment import (
     CONTENDERS,
     FAMILIES,
     FIXED_GAP,
-    LIVAROT,
     PAPER_GAP,
     SINGLE_PHASE,
-    UCRL_MNL_OL,
-    UNIFORM,
-    Contender,
     Family,
     Regret,
     Reproduction,
 )
+from livarot.studies.runner import Contender
+from livarot.studies.writing import COLOUR, DASHES, MARKER
 
-# Okabe and Ito's palette, told apart by colour-blind readers too.
-COLOUR = {
-    LIVAROT.key: "#0072B2",
-    SINGLE_PHASE.key: "#009E73",
-    UCRL_MNL_OL.key: "#D55E00",
-    UNIFORM.key: "#222222",
-}
-DASHES: dict[str, Any] = {
-    LIVAROT.key: "-",
-    SINGLE_PHASE.key: (0, (5, 1, 1, 1)),
-    UCRL_MNL_OL.key: (0, (6, 1.5)),
-    UNIFORM.key: (0, (1, 1)),
-}
-MARKER = {LIVAROT.key: "o", SINGLE_PHASE.key: "^", UCRL_MNL_OL.key: "s", UNIFORM.key: "D"}
 NAME: dict[Regret, str] = {"exact": "exact regret", "realised": "realised regret"}
 POINTS = 250  # of a curve
 

@@ -1,15 +1,9 @@
-"""The files of the paper's experiment: figures, ``summary.json``, ``regret.csv`` and a text on what they say.
-
-Every number in the text is computed from the result, and a sentence that could be wrong depends on it.
-Files hold what is determined by the seeds and nothing else: equal results give equal bytes.
-"""
+"""The files of the paper's experiment: figures, ``summary.json``, ``regret.csv`` and a text on what they say."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -27,13 +21,13 @@ from livarot.studies.paper.experiment import (
     SINGLE_PHASE,
     UCRL_MNL_OL,
     UNIFORM,
-    Contender,
     Family,
     Reproduction,
 )
+from livarot.studies.runner import Contender
+from livarot.studies.writing import contents, filled, seeds_told
 
 CHECKPOINTS = 20  # rows of the CSV per run
-WIDTH = 78
 LEARNERS = tuple(c for c in CONTENDERS if c is not UNIFORM)
 
 
@@ -45,18 +39,9 @@ def write_files(result: Reproduction, folder: str | os.PathLike[str]) -> list[Pa
 
 def files(result: Reproduction) -> dict[str, bytes]:
     """The content of every file by its name."""
-    from livarot.report.drawing import render
     from livarot.studies.paper.figures import figures
 
-    found = {
-        "README.txt": text(result).encode(),
-        "summary.json": (json.dumps(result.summary(), indent=1, allow_nan=False) + "\n").encode(),
-        "regret.csv": table(result).encode(),
-    }
-    for name, figure in figures(result).items():
-        found[f"{name}.png"] = render(figure, "png")
-        found[f"{name}.pdf"] = render(figure, "pdf")
-    return found
+    return contents(text(result), result.summary(), {"regret.csv": table(result)}, figures(result))
 
 
 def table(result: Reproduction) -> str:
@@ -74,23 +59,14 @@ def table(result: Reproduction) -> str:
 
 def text(result: Reproduction) -> str:
     """What the figures show, in a few paragraphs."""
-    paragraphs = [
-        _setting(result),
-        _paper_gap(result),
-        _noise(result),
-        _fixed_gap(result),
-        _locked_in(result),
-        _burn_in(result),
-    ]
-    return "\n\n".join(textwrap.fill(p, WIDTH, break_on_hyphens=False) for p in paragraphs) + "\n"
+    return filled(part(result) for part in (_setting, _paper_gap, _noise, _fixed_gap, _locked_in, _burn_in))
 
 
 def _setting(result: Reproduction) -> str:
-    seeds = f"{result.n_seeds} seeds" if result.n_seeds > 1 else "one seed"
     return (
-        f"Hard chain, d = {DIM}, T = {result.n_episodes} episodes, {seeds}, H = {_list(result.horizons)}. "
-        "Unless said otherwise a number is the mean over seeds of Regret_T / H^1.5 in exact regret, from its "
-        "lowest to its highest value over H."
+        f"Hard chain, d = {DIM}, T = {result.n_episodes} episodes, {seeds_told(result.n_seeds)}, "
+        f"H = {_list(result.horizons)}. Unless said otherwise a number is the mean over seeds of Regret_T / H^1.5 "
+        "in exact regret, from its lowest to its highest value over H."
     )
 
 

@@ -16,8 +16,7 @@ It is learned twice: log p0 known (d = 4), and its coefficient learned too (d = 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ import numpy as np
 
 from livarot.agents import Agent, Livarot
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.threads import Look, in_threads
+from livarot.core.threads import Progress
 from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import bad, require_positive_int
 from livarot.model.episodes import PlanCheck
@@ -37,15 +36,14 @@ from livarot.planning.optimistic.layout import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.robust.plan import solve_robust
 from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, environment_uniforms
+from livarot.simulation.streams import AgentRandom, by_episode, environment_uniforms
+from livarot.studies.runner import Count, Runner
 
 N_SEEDS, N_PATIENTS = 8, 1000
 QUICK_SEEDS, QUICK_PATIENTS = 2, 128
 RADII = (0.003, 0.01, 0.03, 0.1, 0.3)
 GROWTH = math.sqrt(2.0)
 DIMS = (4, 5)
-
-Progress = Callable[[int, int], None]  # plans made, and all of them
 
 
 class Curve(NamedTuple):
@@ -130,7 +128,6 @@ def sepsis_study(
     """Run it: seeds ``first_seed``, ``first_seed + 1``, ...; ``workers`` threads, which do not change the result."""
     require_positive_int("n_seeds", n_seeds)
     require_positive_int("n_patients", n_patients)
-    require_positive_int("workers", workers)
     require_positive_int("first_seed", first_seed, minimum=0)
     if not dims or not set(dims) <= set(DIMS):
         raise bad("dims", f"{tuple(dims)} is not a choice among {DIMS}", cure="4: log p0 is known, 5: learned too")
@@ -138,24 +135,14 @@ def sepsis_study(
     check_rule(learner.rule)
     seeds = tuple(range(first_seed, first_seed + n_seeds))
     times = replan_times(n_patients)
-    total = len(dims) * n_seeds * len(times)
-    done, lock = 0, threading.Lock()
-
-    def tick(plans: int) -> None:
-        nonlocal done
-        with lock:
-            done += plans
-            if progress is not None:
-                progress(done, total)
-
-    tick(0)
+    runner = Runner(len(dims) * n_seeds * len(times), workers, progress)  # plans
     curves = []
     lines: tuple[float, float, float, tuple[tuple[float, float], ...]] | None = None
     for dim in dims:
         mdp = icu_sepsis(horizon, weights, learn_nominal=dim == DIMS[1])
         if lines is None:
             lines = reference_lines(mdp, radii)
-        curves.append(_learn(mdp, learner, seeds, times, workers, tick))
+        curves.append(_learn(mdp, learner, seeds, times, runner))
     assert lines is not None  # noqa: S101 (dims is not empty)
     optimum, nominal, random, robust = lines
     return SepsisStudy(
@@ -187,39 +174,26 @@ def reference_lines(mdp: MNLMDP, radii: Sequence[float]) -> tuple[float, float, 
     return optimum, survival(mdp, solve(nominal).policy), survival(mdp, even), tuple(robust)
 
 
-def _learn(
-    mdp: MNLMDP,
-    agent: Agent[Any],
-    seeds: Sequence[int],
-    times: IntArray,
-    workers: int,
-    tick: Callable[[int], None],
-) -> Curve:
-    workers = min(workers, len(seeds))
-    cuts = [len(seeds) * w // workers for w in range(workers + 1)]
+def _learn(mdp: MNLMDP, agent: Agent[Any], seeds: Sequence[int], times: IntArray, runner: Runner) -> Curve:
+    n_parts = min(runner.workers, len(seeds))
+    cuts = [len(seeds) * w // n_parts for w in range(n_parts + 1)]
     kernel = transition_kernel(mdp)
     pair_blocks(mdp.problem), mdp.problem.nodes  # made once, before the threads share them
 
-    def work(part: tuple[int, int], look: Look) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _treat(mdp, kernel, agent, seeds[slice(*part)], times, tick, look)
+    def work(part: tuple[int, int], count: Count) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return _treat(mdp, kernel, agent, seeds[slice(*part)], times, count)
 
-    found = in_threads(work, list(pairwise(cuts)), workers)
+    found = runner.all(work, list(pairwise(cuts)))
     alive, belief, theta = (np.concatenate([part[k] for part in found]) for k in range(3))
     return Curve(mdp.problem.dim, times, alive, belief, mdp.problem.original_theta(theta))
 
 
 def _treat(
-    mdp: MNLMDP,
-    kernel: Kernel,
-    agent: Agent[Any],
-    seeds: Sequence[int],
-    times: IntArray,
-    tick: Callable[[int], None],
-    look: Look,
+    mdp: MNLMDP, kernel: Kernel, agent: Agent[Any], seeds: Sequence[int], times: IntArray, count: Count
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Survival and belief (seeds, plans), and the last estimates (seeds, d)."""
     problem, last = mdp.problem, int(times[-1])
-    luck = np.stack([environment_uniforms(seed, 0, last, problem.horizon) for seed in seeds], axis=1)
+    luck = by_episode(environment_uniforms, seeds, 0, last, problem.horizon)
     no_actions = np.empty((len(seeds), 0))
     rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
     state = agent.init(problem, len(seeds))
@@ -232,6 +206,6 @@ def _treat(
         for patient in range(first, end):
             episodes = play(problem, kernel.prob[None], kernel.base, plan.policy, luck[patient], no_actions)
             state = agent.update(problem, state, episodes)
-            look()
-        tick(len(seeds))
+            count(0)
+        count(len(seeds))
     return alive, belief, state.estimate.theta[:, 0]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import textwrap
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,26 +10,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from livarot.report.drawing import STYLE, render
+from livarot.report.drawing import STYLE
 from livarot.report.output import check_folder, write_all
 from livarot.studies.sepsis.experiment import Curve, SepsisStudy
+from livarot.studies.writing import contents, filled, seeds_told, spread
 
-WIDTH = 78
 BLUE, ORANGE, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#222222"
 
 
 def write_files(study: SepsisStudy, folder: str | os.PathLike[str]) -> list[Path]:
     """Write all files, each complete or not at all; all are rendered before the first one is written."""
     check_folder(folder)
-    drawn = figure(study)
-    content = {
-        "README.txt": text(study).encode(),
-        "summary.json": (json.dumps(study.summary(), indent=1, allow_nan=False) + "\n").encode(),
-        "survival.csv": table(study).encode(),
-        "sepsis.png": render(drawn, "png"),
-        "sepsis.pdf": render(drawn, "pdf"),
-    }
-    return write_all(folder, content)
+    tables = {"survival.csv": table(study)}
+    return write_all(folder, contents(text(study), study.summary(), tables, {"sepsis": figure(study)}))
 
 
 def table(study: SepsisStudy) -> str:
@@ -62,13 +53,12 @@ def rows(study: SepsisStudy) -> list[list[str]]:
 
 def text(study: SepsisStudy) -> str:
     """What was done and what came out, every number from the study."""
-    seeds = f"{len(study.seeds)} seeds" if len(study.seeds) > 1 else "one seed"
     paragraphs = [
         "A demonstration on a public simulator (ICU-Sepsis). It is no medical advice: the hospital is made up, the "
         "simulator's own model is an estimate from records, and nothing here was checked on patients.",
         f"A hospital with weights {_list(study.weights)} on (death x vasopressor, death x fluid, SOFA x vasopressor, "
-        f"SOFA x fluid), {study.horizon} treatments per patient, {study.n_patients} patients, {seeds}; mean and "
-        "standard deviation over seeds. Survival is exact, given the policy.",
+        f"SOFA x fluid), {study.horizon} treatments per patient, {study.n_patients} patients, "
+        f"{seeds_told(len(study.seeds))}; mean and standard deviation over seeds. Survival is exact, given the policy.",
     ]
     closed = study.optimum - study.nominal
     for curve in study.curves:
@@ -88,7 +78,7 @@ def text(study: SepsisStudy) -> str:
             f"The KL-robust policies do not learn. The best one here (radius {radius:g}) survives in {value:.4f} of "
             f"the cases, the nominal optimum in {study.nominal:.4f}."
         )
-    return "\n\n".join(textwrap.fill(p, WIDTH, break_on_hyphens=False) for p in paragraphs) + "\n"
+    return filled(paragraphs)
 
 
 def figure(study: SepsisStudy) -> Figure:
@@ -135,8 +125,7 @@ def _stays(study: SepsisStudy, curve: Curve) -> bool:
 
 
 def _spread(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], digits: int) -> str:
-    sd = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.{digits}f} ± {sd:.{digits}f}"
+    return f"{values.mean():.{digits}f} ± {spread(values):.{digits}f}"
 
 
 def _list(numbers: tuple[float, ...]) -> str:

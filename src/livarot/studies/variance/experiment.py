@@ -33,22 +33,23 @@ members, so seeds are compared in pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.agents import UCRLMNLOL, Agent, CertaintyEquivalent, Livarot, Uniform
+from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Uniform
 from livarot.core.arrays import FloatArray
-from livarot.core.threads import Look, in_threads
+from livarot.core.threads import Progress
+from livarot.core.tolerances import ROUNDING
 from livarot.envs.random_model import random_mdp
 from livarot.errors import bad, require_finite, require_positive_int
 from livarot.model.problem import MNLMDP, Problem
 from livarot.running.run import run
 from livarot.simulation.streams import stream
+from livarot.studies.runner import Contender, Count, Runner
 from livarot.studies.variance.sigma_curves import Curve, sigma_curves
 
 HORIZON = 10
@@ -65,9 +66,6 @@ RANDOM_GAP, RANDOM_SIGMAS = 0.02, (0.0009, 0.0016, 0.0028, 0.005, 0.009)
 RANDOM_MODELS = 3
 SCALES = (0.1, 10.0)  # factors of beta_scale in the check of sensitivity
 RESAMPLES = 2000
-NO_REGRET = 1e-9  # a sum of roundings
-
-Progress = Callable[[int, int], None]  # replica-episodes done, and all of them
 
 
 class Member(NamedTuple):
@@ -88,15 +86,6 @@ def member(family: str, spread: float, lottery: float, gap: float) -> Member:
     p = 0.5 * (1.0 + gap / spread)
     total = HORIZON / 2 * spread**2 * p * (1.0 - p) + (HORIZON / 2 - 1) * lottery**2 / 4.0
     return Member(family, gap, math.sqrt(total / HORIZON**3), spread, lottery)
-
-
-class Contender(NamedTuple):
-    """An agent with its name in figures and files; ``everywhere`` False: in the spread family only."""
-
-    key: str
-    label: str
-    agent: Agent[Any]
-    everywhere: bool = True
 
 
 FAMILIES: dict[str, tuple[Member, ...]] = {
@@ -270,10 +259,10 @@ def slope(sigmas: Sequence[float], regret: FloatArray) -> Slope:
     means = np.concatenate([regret.mean(axis=1)[None], regret[:, draws].mean(axis=2).T])  # (1 + resamples, members)
     ranks = _rank_correlation(x, means)
     rank_low, rank_high = (float(q) for q in np.quantile(ranks[1:], (0.025, 0.975)))
-    if means[0].min() <= NO_REGRET:
+    if means[0].min() <= ROUNDING:
         return Slope(None, None, None, float(ranks[0]), rank_low, rank_high)
     away = x - x.mean()
-    fits = np.log(means[means.min(axis=1) > NO_REGRET]) @ away / (away @ away)  # the first is that of all seeds
+    fits = np.log(means[means.min(axis=1) > ROUNDING]) @ away / (away @ away)  # the first is that of all seeds
     low, high = (float(q) for q in np.quantile(fits[1:] if len(fits) > 1 else fits, (0.025, 0.975)))
     return Slope(float(fits[0]), low, high, float(ranks[0]), rank_low, rank_high)
 
@@ -309,7 +298,6 @@ def run_study(
     if n_episodes is None:
         n_episodes = QUICK_EPISODES if quick else N_EPISODES
     require_positive_int("n_episodes", n_episodes)
-    require_positive_int("workers", workers)
     cells = [
         (which, contender)
         for members in FAMILIES.values()
@@ -317,39 +305,18 @@ def run_study(
         for contender in CONTENDERS + RESCALED
         if contender.everywhere or which.family == "spread"
     ]
-    lock = Lock()
-    done, total = 0, len(cells) * n_seeds * n_episodes
+    runner = Runner(len(cells) * n_seeds * n_episodes, workers, progress)
+    parts = {which: groups(which, n_seeds) for members in FAMILIES.values() for which in members}
+    runner.compile(decisions(FAMILIES["spread"][0], [0])[0], (contender.agent for contender in CONTENDERS))
+    curves = sigma_curves(n_seeds=max(2, n_seeds // 2))
 
-    def report(count: int) -> None:
-        nonlocal done
-        with lock:
-            done += count
-            if progress is not None:
-                progress(done, total)
-
-    def one(cell: tuple[Member, Contender], look: Look) -> tuple[FloatArray, float]:
+    def one(cell: tuple[Member, Contender], count: Count) -> tuple[FloatArray, float]:
         which, contender = cell
-        waiting = 0
-
-        def count(replicas: int) -> None:
-            nonlocal waiting
-            look()
-            waiting += replicas
-            if waiting >= 100 * n_seeds:
-                report(waiting)
-                waiting = 0
-
         found = [run(models, contender.agent, n_episodes, seed=own, progress=count) for models, own in parts[which]]
-        report(waiting)
         regret = np.concatenate([result.regret.sum(axis=1) for result in found])
         return regret, max(float(np.abs(result.sigma_bar - which.sigma_bar).max()) for result in found)
 
-    report(0)
-    parts = {which: groups(which, n_seeds) for members in FAMILIES.values() for which in members}
-    for contender in CONTENDERS:  # every kernel once, in this thread, so that Ctrl-C is heard while they compile
-        run(decisions(FAMILIES["spread"][0], [0]), contender.agent, 1)
-    curves = sigma_curves(n_seeds=max(2, n_seeds // 2))
-    found = in_threads(one, cells, workers)
+    found = runner.all(one, cells)
     deviation: dict[Member, float] = {}
     for (which, _), (_, off) in zip(cells, found, strict=True):
         deviation[which] = max(off, deviation.get(which, 0.0))

@@ -1,14 +1,9 @@
-"""The files of the study of sigma_bar: two figures, ``summary.json``, ``regret.csv``, tables and a text.
-
-Every number in the text is computed from the study, and a sentence that could be wrong depends on it.
-"""
+"""The files of the study of sigma_bar: two figures, ``summary.json``, ``regret.csv``, tables and a text."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from livarot.core.arrays import FloatArray
-from livarot.report.drawing import STYLE, render
+from livarot.core.tolerances import ROUNDING
+from livarot.report.drawing import STYLE
 from livarot.report.output import check_folder, write_all
+from livarot.studies.runner import Contender
 from livarot.studies.variance import sigma_curves
 from livarot.studies.variance.experiment import (
     CONTENDERS,
@@ -29,32 +26,14 @@ from livarot.studies.variance.experiment import (
     GREEDY,
     HORIZON,
     LIVAROT,
-    NO_REGRET,
-    PAPER,
     RESCALED,
     UCRL_MNL_OL,
     UNIFORM,
-    Contender,
     Study,
     mean_and_error,
 )
+from livarot.studies.writing import COLOUR, DASHES, MARKER, contents, filled, seeds_told
 
-WIDTH = 78
-COLOUR = {
-    LIVAROT.key: "#0072B2",
-    PAPER.key: "#009E73",
-    UCRL_MNL_OL.key: "#D55E00",
-    GREEDY.key: "#CC79A7",
-    UNIFORM.key: "#222222",
-}
-MARKER = {LIVAROT.key: "o", PAPER.key: "^", UCRL_MNL_OL.key: "s", GREEDY.key: "v", UNIFORM.key: "D"}
-DASHES: dict[str, Any] = {
-    LIVAROT.key: "-",
-    PAPER.key: (0, (5, 1, 1, 1)),
-    UCRL_MNL_OL.key: (0, (6, 1.5)),
-    GREEDY.key: (0, (3, 1)),
-    UNIFORM.key: (0, (1, 1)),
-}
 TITLE = {
     "spread": "spread: fixed gap, values further apart",
     "lottery": "lottery: noise that no decision changes",
@@ -81,7 +60,7 @@ def regret_figure(study: Study) -> Figure:
             panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             panel.xaxis.set_major_formatter(FuncFormatter(_plain))
             panel.xaxis.set_minor_formatter(NullFormatter())
-            _guides(panel, sigmas, max(float(study.of(family, LIVAROT)[0].mean()), NO_REGRET))
+            _guides(panel, sigmas, max(float(study.of(family, LIVAROT)[0].mean()), ROUNDING))
         for panel in panels[::2]:
             panel.set_ylabel(rf"exact Regret$_T$, T = {study.n_episodes}")
         handles, labels = panels[0].get_legend_handles_labels()
@@ -99,7 +78,7 @@ def _plain(x: float, position: int) -> str:
 
 
 def _regret_line(axes: Axes, sigmas: FloatArray, regret: FloatArray, contender: Contender) -> None:
-    mean = np.maximum(regret.mean(axis=1), NO_REGRET)
+    mean = np.maximum(regret.mean(axis=1), ROUNDING)
     error = np.array([mean_and_error(row)["standard_error"] for row in regret])
     axes.errorbar(
         sigmas,
@@ -201,7 +180,7 @@ def rows(study: Study) -> dict[str, list[list[str]]]:
 
 
 def _small(error: float) -> str:
-    return f"{error:.2g}" if error > 1e-9 else "0"  # rounding
+    return f"{error:.2g}" if error > ROUNDING else "0"
 
 
 def markdown(study: Study) -> str:
@@ -234,17 +213,14 @@ def _markdown_table(head: list[str], lines: list[list[str]]) -> str:
 
 def text(study: Study) -> str:
     """What came out, in a few paragraphs."""
-    parts = (_setting, _spread, _radii, _random, _lottery, _scale, _horizons)
-    paragraphs = [part(study) for part in parts]
-    return "\n\n".join(textwrap.fill(p, WIDTH, break_on_hyphens=False) for p in paragraphs) + "\n"
+    return filled(part(study) for part in (_setting, _spread, _radii, _random, _lottery, _scale, _horizons))
 
 
 def _setting(study: Study) -> str:
-    seeds = f"{study.n_seeds} seeds" if study.n_seeds > 1 else "one seed"
     return (
-        f"Rows of {HORIZON // 2} independent decisions, d = 2, H = {HORIZON}, T = {study.n_episodes}, {seeds}. Regret "
-        "is exact; a slope is that of log regret on log sigma_bar over a family, with a 95 % bootstrap interval over "
-        "seeds."
+        f"Rows of {HORIZON // 2} independent decisions, d = 2, H = {HORIZON}, T = {study.n_episodes}, "
+        f"{seeds_told(study.n_seeds)}. Regret is exact; a slope is that of log regret on log sigma_bar over a family, "
+        "with a 95 % bootstrap interval over seeds."
     )
 
 
@@ -274,7 +250,7 @@ def _radii(study: Study) -> str:
         fit = _fit(study.slope("spread", contender))
         parts.append(f"{contender.label}: slope {fit}, regret from {first:.3g} to {last:.3g}")
     narrow = next(c for c in RESCALED if c.key == f"{UCRL_MNL_OL.key}-x0.1")
-    ratio = study.of("spread", narrow).mean(axis=1) / np.maximum(study.of("spread", LIVAROT).mean(axis=1), NO_REGRET)
+    ratio = study.of("spread", narrow).mean(axis=1) / np.maximum(study.of("spread", LIVAROT).mean(axis=1), ROUNDING)
     return (
         f"With other radii, spread family. {'; '.join(parts)}. UCRL-MNL-OL with a tenth of its radius has "
         f"{ratio.min():.2g} to {ratio.max():.2g} times the regret that LIVAROT has with its own."
@@ -338,16 +314,8 @@ def _fit(fit: Any) -> str:
 
 def files(study: Study) -> dict[str, bytes]:
     """The content of every file by its name."""
-    found = {
-        "README.txt": text(study).encode(),
-        "summary.json": (json.dumps(study.summary(), indent=1, allow_nan=False) + "\n").encode(),
-        "regret.csv": table(study).encode(),
-        "tables.md": markdown(study).encode(),
-    }
-    for name, figure in figures(study).items():
-        found[f"{name}.png"] = render(figure, "png")
-        found[f"{name}.pdf"] = render(figure, "pdf")
-    return found
+    tables = {"regret.csv": table(study), "tables.md": markdown(study)}
+    return contents(text(study), study.summary(), tables, figures(study))
 
 
 def write_files(study: Study, folder: str | os.PathLike[str]) -> list[Path]:

@@ -24,7 +24,7 @@ from livarot.running.loop import Replicas
 from livarot.storage import JSON, load_tensors, open_regular, reading, save_tensors
 from livarot.sweeps.keys import Cell, digest
 from livarot.sweeps.store.folders import names_in, own_folder
-from livarot.sweeps.store.records import provenance
+from livarot.sweeps.store.provenance import provenance
 
 logger = logging.getLogger(__name__)
 KIND = "checkpoint"

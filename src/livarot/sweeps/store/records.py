@@ -16,10 +16,8 @@ Equal runs of one version give equal bytes: nothing in the file depends on time,
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import math
 import os
-import platform
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +25,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,6 +35,7 @@ from livarot.running.result import COLUMNS
 from livarot.storage import parse_json, read_regular
 from livarot.sweeps.keys import RUN_SCHEMA, Cell, Run, canonical, digest
 from livarot.sweeps.sources import source_of
+from livarot.sweeps.store.provenance import provenance
 
 FILE_SCHEMA = 1
 MAX_BYTES = 1 << 31
@@ -71,50 +69,6 @@ class Record:
     bits: NDArray[np.int32] = field(repr=False)
     provenance: dict[str, Any]
     summary: dict[str, Any]
-
-
-@cache
-def provenance() -> dict[str, Any]:
-    """Which code made a result: versions, the commit of a checkout, and a hash of livarot's sources.
-
-    Runs of things that livarot does not have itself also have the hash of :mod:`livarot.sweeps.sources`.
-
-    >>> sorted(provenance())
-    ['commit', 'livarot', 'machine', 'numba', 'numpy', 'pyarrow', 'python', 'source']
-    """
-    root = Path(__file__).parents[2]
-    source = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        source.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return {
-        "commit": _commit(root.parents[1]),
-        "livarot": importlib.metadata.version("livarot"),
-        "machine": platform.machine(),
-        "numba": numba.__version__,
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-        "python": platform.python_version(),
-        "source": source.hexdigest()[:16],
-    }
-
-
-def _commit(checkout: Path) -> str | None:
-    """The commit of a checkout, read from its files; None elsewhere."""
-    try:
-        git = checkout / ".git"
-        if git.is_file():  # a work tree of its own: the file says where its folder is
-            git = (checkout / git.read_text().split(":", 1)[1].strip()).resolve()
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head[:40]
-        common = git / (git / "commondir").read_text().strip() if (git / "commondir").is_file() else git
-        name = head[5:]
-        if (common / name).is_file():
-            return (common / name).read_text().strip()[:40]
-        packed = (common / "packed-refs").read_text().splitlines()
-        return next((line[:40] for line in packed if line.endswith(f" {name}")), None)
-    except (OSError, IndexError, UnicodeDecodeError):
-        return None
 
 
 def summaries_of(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:

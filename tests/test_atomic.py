@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from livarot import storage
+from livarot import atomic
+from livarot.atomic import write_atomic, write_together
 from livarot.errors import LivarotError
-from livarot.storage import load_tensors, write_atomic, write_together
+from livarot.storage import load_tensors
 
 
 def test_writing_replaces_and_leaves_nothing_else(tmp_path):
@@ -60,7 +61,7 @@ def test_files_written_together(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "replace", lambda source, target: (calls.append("rename"), replace(source, target)))
-    monkeypatch.setattr(storage, "MAX_TOGETHER", 3)
+    monkeypatch.setattr(atomic, "MAX_TOGETHER", 3)
     contents = {tmp_path / f"{i}": bytes([i]) * i for i in range(5)}
     write_together(contents)
     assert calls == ["file"] * 3 + ["rename"] * 3 + ["folder"] + ["file"] * 2 + ["rename"] * 2 + ["folder"]
