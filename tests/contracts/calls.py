@@ -20,12 +20,12 @@ from tests.support import machine_logs
 
 # what holds results and does no work of its own, protocols, decorators, and what needs data that are not installed
 CONTAINERS = {
-    "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket", "Calibration",
-    "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain", "Gaps",
-    "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
-    "LikelihoodRatio", "LivarotError", "LowerBound", "MirrorDescent", "ModelLabels", "NewtonSteps", "NotIdentified", "Plan", "Problem", "Rate",
-    "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps", "Summary", "TheoryWarning",
-    "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
+    "Calibration", "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain",
+    "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
+    "LikelihoodRatio", "LivarotError", "LowerBound", "MirrorDescent", "ModelLabels", "NewtonSteps", "NotIdentified",
+    "Plan", "Problem", "Rate", "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps",
+    "Summary", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
