@@ -54,17 +54,6 @@ class AverageSolution(NamedTuple):
     n_iter: int
 
 
-class DiscountedSolution(NamedTuple):
-    """The optimal discounted values, with ``lower`` <= V* <= ``upper``, and a policy whose value is ``value``."""
-
-    value: FloatArray  # (S,)
-    q: FloatArray  # (S, A)
-    policy: Int32Array  # (S,)
-    lower: FloatArray  # (S,)
-    upper: FloatArray  # (S,)
-    n_iter: int
-
-
 @checked
 def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
     """Gain and bias of a stationary policy, actions (S,) or probabilities (S, A), by linear solves.
@@ -132,46 +121,6 @@ def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000
         f"the gain is known to lie in [{rise.min():.9g}, {rise.max():.9g}] only, after {done} iterations",
         cure="raise max_iter or tol; a model that is not weakly communicating has no single optimal gain",
     )
-
-
-@checked
-def policy_value(mdp: InfiniteMDP, policy: ArrayLike, discount: float) -> FloatArray:
-    """V^pi = (I - gamma P)^-1 r, (S,)."""
-    move, pay = _chain(mdp, policy)
-    return np.asarray(np.linalg.solve(np.eye(len(pay)) - discount * move, pay))
-
-
-@checked
-def solve_discounted(
-    mdp: InfiniteMDP, discount: float, *, tol: float = 1e-10, max_iter: int = 1_000_000
-) -> DiscountedSolution:
-    """The optimal discounted values to ``tol`` in every state, unless rounding (about 1e-15/(1 - gamma)^2) is more.
-
-    >>> from livarot.envs import park_two_state
-    >>> found = solve_discounted(InfiniteMDP.from_mdp(park_two_state()), 0.9)
-    >>> found.value.round(6).tolist(), bool((found.upper - found.lower).max() <= 1e-10)
-    ([4.367418, 6.10052], True)
-    """
-    gamma = discount
-    rows, reward = mdp.problem.rows, mdp.problem.reward
-    n_states = mdp.problem.n_states
-    v, q = np.full(n_states, float(reward.max()) / (1.0 - gamma)), np.empty(reward.shape)
-    policy = np.zeros(n_states, dtype=np.int32)
-    done, aim = 0, max(tol, 1e-4)
-    accuracy = max(tol, 8.0 * np.finfo(float).eps * n_states / (1.0 - gamma) ** 2)
-    while done < max_iter:
-        step = aim * (1.0 - gamma)
-        done += _discounted(
-            rows.row_start, rows.next_state, mdp.prob, reward, gamma, v, q, policy, step, max_iter - done
-        )
-        value = policy_value(mdp, policy, gamma)
-        _backup(rows.row_start, rows.next_state, mdp.prob, reward, gamma, value, q, policy)
-        rise = q.max(axis=1) - value
-        lower, upper = value + rise.min() / (1.0 - gamma), value + rise.max() / (1.0 - gamma)
-        if (upper - lower).max() <= accuracy:
-            return DiscountedSolution(value, q, policy, lower, upper, done)
-        v, aim = value + max(float(rise.max()), 0.0), 0.1 * aim
-    raise bad("max_iter", f"{max_iter} iterations were not enough", cure="raise max_iter or tol")
 
 
 @checked
@@ -261,21 +210,6 @@ def _relative(row_start, next_state, prob, reward, v, q, policy, aim, max_iter):
         first = v[0] + MIXING * (q[0].max() - v[0])
         for s in range(len(v)):
             v[s] += MIXING * (q[s].max() - v[s]) - first
-    return max_iter
-
-
-@jit
-def _discounted(row_start, next_state, prob, reward, gamma, v, q, policy, step, max_iter):
-    """Value iteration until a round changes no value by more than ``step``; the rounds it took."""
-    for done in range(max_iter):
-        _backup(row_start, next_state, prob, reward, gamma, v, q, policy)
-        change = 0.0
-        for s in range(len(v)):
-            new = q[s].max()
-            change = max(change, abs(new - v[s]))
-            v[s] = new
-        if change <= step:
-            return done + 1
     return max_iter
 
 
