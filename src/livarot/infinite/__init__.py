@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from livarot.infinite.average import AverageSolution, Gain, diameter, policy_gain, solve_average
 from livarot.infinite.discounted import DiscountedSolution, policy_value, solve_discounted
-from livarot.infinite.planning import AverageSolution, Gain, diameter, policy_gain, solve_average
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem
 from livarot.infinite.run import InfiniteResult, run_infinite
 from livarot.infinite.ucmnlk import UCMNLK, FixedPolicy, InfiniteAgent, InfinitePlan, Steps

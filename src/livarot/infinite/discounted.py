@@ -4,8 +4,8 @@ With L v = max_a (r + gamma P v) and d = L v - v, for any v whatsoever and any p
 
     v + min_s (T_pi v - v)/(1 - gamma)  <=  V^pi  <=  V*  <=  v + max_s d/(1 - gamma),
 
-so the interval that is returned, widened by what rounding can do to d, holds for the optimal value *and* for the value of
-the policy returned with it.  Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by the
+so the interval that is returned, widened by what rounding can do to d, holds for the optimal value *and* for the value
+of the policy returned with it.  Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by the
 midpoint of its rise times gamma/(1 - gamma), so that their error falls as the chain mixes and not as gamma^k; and where
 the sweeps turn out to be slow (discounts near 1, chains that mix slowly), by a linear solve with a Krylov method.
 """
@@ -30,12 +30,13 @@ from livarot.infinite.sparse import (
     back_up,
     chain_of,
     discounted_system,
+    rounding,
     rows_of,
     solve_system,
     sweep,
 )
+from livarot.planning.steps import TIE
 
-TIE = 1e-9  # of actions, relative, unless the accuracy asks for less
 LESS = 0.005  # an evaluation leaves this share of the span that the improvement saw
 PATIENCE = 60  # sweeps: an evaluation that would take more is a linear solve
 WATCHED = 5  # sweeps whose gain tells how many it would take
@@ -58,8 +59,8 @@ def policy_value(mdp: InfiniteMDP, policy: ArrayLike, discount: float) -> FloatA
     chain = chain_of(mdp, check_stationary(mdp.problem, policy))
     v, low, high, span = np.zeros(len(chain.reward)), 0.0, 0.0, math.inf
     while True:
-        aim = 4.0 * _rounding(mdp.problem.max_reachable, chain.reward, v)
-        if span <= aim or len(v) <= DIRECT and span < math.inf:
+        aim = 4.0 * rounding(mdp.problem.max_reachable, chain.reward, v)
+        if span <= aim or (len(v) <= DIRECT and span < math.inf):
             return v
         before = span
         v, low, high = _evaluated(chain, discount, v, max(aim, LESS * span if span < math.inf else LESS))
@@ -85,7 +86,7 @@ def solve_discounted(
     n = mdp.problem.n_states
     v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)
     for done in range(1, max_iter + 1):
-        error = _rounding(mdp.problem.max_reachable, reward, v)
+        error = rounding(mdp.problem.max_reachable, reward, v)
         accuracy = max(tol, 8.0 * error / far)
         tie = min(TIE, accuracy * far / (4.0 * (1.0 + float(np.abs(v).max()))))
         low, high, own = back_up(rows, reward, gamma, v, best, policy, tie)
@@ -124,8 +125,3 @@ def _evaluated(chain: Chain, gamma: float, v: FloatArray, aim: float) -> tuple[F
 def _rate(spans: list[float]) -> float:
     """The logarithm of what a sweep leaves of the span, over the last few; at most a tiny bit below 0."""
     return min(math.log(spans[-1] / spans[-WATCHED]) / (WATCHED - 1), -1e-9)
-
-
-def _rounding(most: float, reward: FloatArray, v: FloatArray) -> float:
-    """What rounding can do to r + gamma P v: at most (terms + 4) eps of what is added, the errors of P included."""
-    return (most + 4.0) * EPS * (float(np.abs(reward).max()) + float(np.abs(v).max()))

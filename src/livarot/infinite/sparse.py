@@ -149,3 +149,8 @@ def all_q(mdp: InfiniteMDP, gamma: float, v: FloatArray) -> FloatArray:
     rows, reward = mdp.problem.rows, mdp.problem.reward
     model = csr_array((mdp.prob, rows.next_state, rows.row_start), shape=(reward.size, len(v)))
     return np.asarray(reward + gamma * (model @ v).reshape(reward.shape))
+
+
+def rounding(most: float, reward: FloatArray, v: FloatArray) -> float:
+    """What rounding can do to r + gamma P v: at most (terms + 4) eps of what is added, the errors of P included."""
+    return (most + 4.0) * EPS * (float(np.abs(reward).max()) + float(np.abs(v).max()))
