@@ -87,7 +87,7 @@ def main() -> None:
             spent, found = seconds(lambda gamma=gamma: solve_discounted(mdp, gamma, tol=ERROR))
             ours = min(ours, spent)
             if not options.alone:
-                spent, answer = seconds(lambda: other.solve(method="mpi", epsilon=ERROR))
+                spent, answer = seconds(lambda other=other: other.solve(method="mpi", epsilon=ERROR))
                 theirs = min(theirs, spent)
         row |= {"livarot_s": ours, "quantecon_s": theirs, "ratio": ours / theirs}
         row |= {"width": float((found.upper - found.lower).max()), "improvements": found.n_iter}
@@ -102,8 +102,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for row in rows:
         print(
-            f"| {row['gamma']} | {row['livarot_s']:.3f} | {row['quantecon_s']:.3f} | {row['ratio']:.2f} | {row['width']:.1e} "
-            f"| {row['improvements']} | {row.get('difference', float('nan')):.1e} | {row['megabytes']:.0f} |"
+            f"| {row['gamma']} | {row['livarot_s']:.3f} | {row['quantecon_s']:.3f} | {row['ratio']:.2f} "
+            f"| {row['width']:.1e} | {row['improvements']} | {row.get('difference', float('nan')):.1e} | {row['megabytes']:.0f} |"
         )
 
 

@@ -5,9 +5,9 @@ With L v = max_a (r + gamma P v) and d = L v - v, for any v whatsoever and any p
     v + min_s (T_pi v - v)/(1 - gamma)  <=  V^pi  <=  V*  <=  v + max_s d/(1 - gamma),
 
 so the interval that is returned, widened by what rounding can do to d, holds for the optimal value *and* for the value
-of the policy returned with it.  Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by the
-midpoint of its rise times gamma/(1 - gamma), so that their error falls as the chain mixes and not as gamma^k; and where
-the sweeps turn out to be slow (discounts near 1, chains that mix slowly), by a linear solve with a Krylov method.
+of the policy returned with it.  Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by
+the midpoint of its rise times gamma/(1 - gamma), so that their error falls as the chain mixes and not as gamma^k; and
+where the sweeps turn out to be slow (discounts near 1, chains that mix slowly), by a linear solve with a Krylov method.
 """
 
 from __future__ import annotations
