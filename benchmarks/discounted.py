@@ -98,13 +98,13 @@ def main() -> None:
     if options.json:
         print(json.dumps(rows, indent=2))
         return
-    print("| gamma | livarot, s | QuantEcon, s | ratio | upper - lower | improvements | difference | MB |")
+    print("| gamma | livarot, s | QuantEcon, s | ratio | upper - lower | difference | improvements | MB |")
     print("|---|---|---|---|---|---|---|---|")
     for row in rows:
-        print(
-            f"| {row['gamma']} | {row['livarot_s']:.3f} | {row['quantecon_s']:.3f} | {row['ratio']:.2f} "
-            f"| {row['width']:.1e} | {row['improvements']} | {row.get('difference', float('nan')):.1e} | {row['megabytes']:.0f} |"
-        )
+        numbers = (row["livarot_s"], row["quantecon_s"], row["ratio"])
+        rest = (row["width"], row.get("difference", float("nan")))
+        cells = [*(f"{x:.3f}" for x in numbers), *(f"{x:.1e}" for x in rest), str(row["improvements"])]
+        print(f"| {row['gamma']} | {' | '.join(cells)} | {row['megabytes']:.0f} |")
 
 
 if __name__ == "__main__":
