@@ -55,7 +55,7 @@ from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad
 from livarot.estimation.omd import initial_estimate
 from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
-from livarot.infinite.planning import diameter as infinite_diameter
+from livarot.infinite.average import diameter as infinite_diameter
 from livarot.model.probabilities import MANY, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import evaluate, solve

@@ -31,7 +31,8 @@ from livarot.core.linalg import packed_distance
 from livarot.core.sizes import require_memory
 from livarot.core.views import Bundle, opened
 from livarot.errors import LivarotError, bad, require_finite
-from livarot.infinite.planning import policy_gain, policy_value, solve_average, solve_discounted
+from livarot.infinite.average import policy_gain, solve_average
+from livarot.infinite.discounted import policy_value, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.model.compiled import blocks_of

@@ -1,0 +1,204 @@
+"""Average reward without an end, planned exactly: gain and bias, the diameter.  Every answer carries its proof.
+
+The gain g of a policy is its long-run reward per step, the bias h what a start is worth beyond that: g + h = r + P h
+(one recurrent class, h = 0 at its first state).  For any vector v, with L v = max_a (r + P v),
+
+    min_s (L v - v)(s)  <=  g*(s)  <=  max_s (L v - v)(s),
+
+so an interval is certified whatever v is, up to the rounding of L v, by which it is widened.  Relative value iteration
+(on the aperiodic kernel (I + P)/2) finds a v; the linear systems of its greedy policy then give the gain to rounding,
+and the interval of its bias is what is returned.
+
+*Ties*: the first action within 1e-9 (1 + |Q|) of the best.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, eye_array, hstack
+from scipy.sparse.csgraph import connected_components
+
+from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray, Int32Array
+from livarot.core.jit import jit
+from livarot.core.tolerances import TIE
+from livarot.errors import bad
+from livarot.infinite.problem import InfiniteMDP, check_stationary
+from livarot.infinite.sparse import DIRECT, back_up, chain_of, rounding, rows_of, solve_system
+
+MIXING = 0.5  # of the kernel with the identity, against periods
+RESIDUAL = 1e-9  # of a linear system of a large class, at most
+
+
+class Gain(NamedTuple):
+    """Gain and bias of a policy, per state (the gain of a policy with several recurrent classes is no constant)."""
+
+    gain: FloatArray  # (S,)
+    bias: FloatArray  # (S,)
+
+
+class AverageSolution(NamedTuple):
+    """The optimal gain, with ``lower`` <= g* <= ``upper``, and a policy that has the gain ``gain``."""
+
+    gain: float
+    bias: FloatArray  # (S,)
+    policy: Int32Array  # (S,)
+    lower: float
+    upper: float
+    n_iter: int
+
+
+@checked
+def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
+    """Gain and bias of a stationary policy, actions (S,) or probabilities (S, A), by linear solves.
+
+    Each recurrent class has a gain of its own; a transient state has the mean of those it ends in.  The bias is 0 at
+    the first state of each class.
+
+    >>> from livarot.envs import park_two_state
+    >>> mdp = InfiniteMDP.from_mdp(park_two_state())
+    >>> policy_gain(mdp, [7, 0]).gain.round(12).tolist()     # p/(p + delta) = .28/.53
+    [0.528301886792, 0.528301886792]
+    """
+    chain = chain_of(mdp, check_stationary(mdp.problem, policy))
+    move, pay = chain.matrix, chain.reward
+    n_classes, label = connected_components(csr_array(move > 0.0), directed=True, connection="strong")
+    come, go = label[np.repeat(np.arange(len(pay)), np.diff(move.indptr))], label[move.indices]
+    left = np.zeros(n_classes, dtype=np.bool_)
+    left[come[(come != go) & (move.data > 0.0)]] = True
+    gain, bias = np.zeros(len(pay)), np.zeros(len(pay))
+    for part in np.flatnonzero(~left):
+        inside = np.flatnonzero(label == part)
+        found = _in_a_class(csr_array(move[inside][:, inside]), pay[inside])
+        gain[inside] = found[0]
+        bias[inside[1:]] = found[1:]
+    passing = np.flatnonzero(left[label])
+    if len(passing):
+        ended = np.flatnonzero(~left[label])
+        stay = csr_array(eye_array(len(passing), format="csr") - move[passing][:, passing])
+        leave = csr_array(move[passing][:, ended])
+        gain[passing] = _solved(stay, leave @ gain[ended])
+        bias[passing] = _solved(stay, pay[passing] - gain[passing] + leave @ bias[ended])
+    return Gain(gain, bias)
+
+
+def _in_a_class(move: csr_array, pay: FloatArray) -> FloatArray:
+    """(g, h of all states but the first) of a recurrent class: g + h - P h = r."""
+    n = len(pay)
+    system = (eye_array(n, format="csc") - move).tocsc()
+    ones = csr_array(np.ones((n, 1)))
+    return _solved(csr_array(hstack([ones, system[:, 1:]], format="csr")), pay)
+
+
+def _solved(system: csr_array, right: FloatArray) -> FloatArray:
+    found = solve_system(system, right, np.zeros(len(right)), 1e-13)
+    wrong = float(np.abs(system @ found - right).max())
+    if len(right) > DIRECT and wrong > RESIDUAL * max(1.0, float(np.abs(right).max())):
+        raise bad("policy", f"its gain is known to a residual of {wrong:.3g} only", cure="use solve_average's interval")
+    return found
+
+
+@checked
+def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000_000) -> AverageSolution:
+    """The optimal gain of a weakly communicating model, to ``upper`` - ``lower`` <= ``tol``.
+
+    >>> from livarot.envs import park_two_state
+    >>> found = solve_average(InfiniteMDP.from_mdp(park_two_state()))
+    >>> round(found.gain, 9), found.policy[0], found.upper - found.lower <= 1e-10
+    (0.528301887, np.int32(7), True)
+    """
+    rows, reward = rows_of(mdp), mdp.problem.reward
+    n = mdp.problem.n_states
+    v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)
+    done, aim = 0, max(tol, 1e-6)
+    while done < max_iter:
+        done += _relative(rows, reward, v, best, policy, aim, max_iter - done)
+        bias, gain = v, Gain(np.zeros(0), v)
+        if n <= DIRECT:
+            gain = policy_gain(mdp, policy)
+            bias = gain.bias
+        lower, upper = _interval(mdp, bias)
+        if upper - lower <= tol and (n > DIRECT or np.ptp(gain.gain) <= tol):
+            middle = float(gain.gain.mean()) if n <= DIRECT else 0.5 * (lower + upper)
+            return AverageSolution(middle, bias - bias[0] if n > DIRECT else bias, policy, lower, upper, done)
+        aim *= 0.1
+        if aim < 1e-14:
+            break
+    lower, upper = _interval(mdp, v)
+    raise bad(
+        "mdp",
+        f"the gain is known to lie in [{lower:.9g}, {upper:.9g}] only, after {done} iterations",
+        cure="raise max_iter or tol; a model that is not weakly communicating has no single optimal gain",
+    )
+
+
+@checked
+def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) -> float:
+    """D: the largest, over pairs of states, of the least expected time from one to the other; infinite if none is.
+
+    For each target the times of value iteration from 0 bound from below, those of its greedy policy, by a linear solve,
+    from above; the latter are returned once the two agree to a relative ``tol``.
+
+    >>> from livarot.envs import park_two_state
+    >>> round(diameter(InfiniteMDP.from_mdp(park_two_state())), 9)     # 1/delta from state 1 to state 0
+    4.0
+    """
+    problem = mdp.problem
+    n = problem.n_states
+    edges = csr_array((mdp.table.max(axis=1) > 0.0).astype(np.int64))
+    if connected_components(edges, directed=True, connection="strong")[0] > 1:
+        return math.inf
+    worst = 0.0
+    for target in range(n):
+        cost = -np.ones(problem.reward.shape)
+        cost[target] = 0.0
+        v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)
+        others = np.delete(np.arange(n), target)
+        done, batch = 0, 64
+        while True:
+            done += _reach(rows_of(mdp), cost, target, v, best, policy, batch)
+            system = np.eye(n - 1) - mdp.table[others, policy[others]][:, others]
+            times = np.linalg.solve(system, np.ones(n - 1)) if n > 1 and np.linalg.cond(system) < 1e14 else None
+            if n == 1 or (times is not None and times.min() > 0 and (times + v[others]).max() <= tol * times.max()):
+                break
+            batch *= 2
+            if done > max_iter:
+                raise bad("max_iter", f"{max_iter} iterations were not enough", cure="raise max_iter or tol")
+        worst = max(worst, 0.0 if times is None else float(times.max()))
+    return worst
+
+
+def _interval(mdp: InfiniteMDP, v: FloatArray) -> tuple[float, float]:
+    """Where the optimal gain lies, by one backup of v, rounding included."""
+    reward, scratch = mdp.problem.reward, np.empty(len(v))
+    low, high, _ = back_up(rows_of(mdp), reward, 1.0, v, scratch, np.zeros(len(v), dtype=np.int32), TIE)
+    error = rounding(mdp.problem.max_reachable, reward, v)
+    return low - error, high + error
+
+
+@jit
+def _relative(rows, reward, v, best, policy, aim, max_iter):
+    """Relative value iteration on the lazy kernel until the span of L v - v is below ``aim``; the rounds it took."""
+    for done in range(max_iter):
+        low, high, _ = back_up(rows, reward, 1.0, v, best, policy, TIE)
+        if high - low <= aim:
+            return done + 1
+        first = v[0] + MIXING * (best[0] - v[0])
+        for s in range(len(v)):
+            v[s] += MIXING * (best[s] - v[s]) - first
+    return max_iter
+
+
+@jit
+def _reach(rows, cost, target, v, best, policy, rounds):
+    """Minus the time to the target, from below in time: value iteration with a target that costs nothing."""
+    for _ in range(rounds):
+        back_up(rows, cost, 1.0, v, best, policy, TIE)
+        for s in range(len(v)):
+            v[s] = best[s] if s != target else 0.0
+    return rounds

@@ -1,0 +1,116 @@
+"""Discounted planning on the sparse model: certificates, both ways of evaluation, large and slow chains."""
+
+import numpy as np
+import pytest
+
+from livarot.infinite import InfiniteMDP, policy_value, solve_average, solve_discounted
+from livarot.infinite import discounted as way
+from livarot.infinite.sparse import DIRECT, chain_of, rounding
+
+
+def sparse_model(n, rng, *, near=None, n_actions=3, n_out=4):
+    """Random laws over ``n_out`` states: anywhere, or within ``near`` of the state, so that the chain mixes slowly."""
+    nexts = np.empty((n, n_actions, n_out), dtype=np.int64)
+    for s in range(n):
+        for a in range(n_actions):
+            if near is None:
+                nexts[s, a] = np.sort(rng.choice(n, n_out, replace=False))
+            else:
+                nexts[s, a] = np.sort((s + rng.choice(2 * near + 1, n_out, replace=False) - near) % n)
+    law, reward = rng.dirichlet(np.ones(n_out), (n, n_actions)), rng.random((n, n_actions))
+    return InfiniteMDP.from_function(
+        n,
+        n_actions,
+        features=lambda s, a: (nexts[s, a], np.zeros((n_out, 1))),
+        offset=lambda s, a: np.log(law[s, a]),
+        reward=reward,
+        theta=[0.0],
+        param_bound=1.0,
+    )
+
+
+def dense_value(mdp, policy, gamma):
+    n = mdp.problem.n_states
+    move, pay = mdp.table[np.arange(n), policy], mdp.problem.reward[np.arange(n), policy]
+    return np.linalg.solve(np.eye(n) - gamma * move, pay)
+
+
+@pytest.mark.parametrize("near", [None, 3])
+@pytest.mark.parametrize("gamma", [0.1, 0.9, 0.999])
+def test_the_interval_holds_for_the_optimum_and_for_the_policy(near, gamma):
+    mdp = sparse_model(DIRECT + 60, np.random.default_rng(5), near=near)
+    found = solve_discounted(mdp, gamma, tol=1e-7)
+    own = dense_value(mdp, found.policy, gamma)
+    best = own
+    for _ in range(50):  # policy iteration on the dense table
+        q = mdp.problem.reward + gamma * np.einsum("sat,t->sa", mdp.table, best)
+        better = dense_value(mdp, q.argmax(axis=1), gamma)
+        if (better <= best + 1e-12).all():
+            break
+        best = better
+    slack = 1e-11 / (1.0 - gamma)  # of the dense solves
+    assert (found.upper - found.lower).max() <= 1e-7
+    assert (found.lower <= own + slack).all() and (own <= best + slack).all() and (best <= found.upper + slack).all()
+    assert (found.lower <= found.value).all() and (found.value <= found.upper).all()
+    np.testing.assert_allclose(found.q.max(axis=1), best, rtol=0, atol=2e-7)
+
+
+def test_a_slow_chain_is_solved_as_a_linear_system(monkeypatch):
+    """Neighbours on a ring: sweeps would take thousands of rounds at gamma = .9999."""
+    mdp = sparse_model(DIRECT + 100, np.random.default_rng(6), near=2, n_out=3)
+    solved = []
+    own = way.solve_system
+    monkeypatch.setattr(way, "solve_system", lambda *args: solved.append(len(args[1])) or own(*args))
+    found = solve_discounted(mdp, 0.9999, tol=1e-6)
+    assert solved and (found.upper - found.lower).max() <= 1e-6
+    np.testing.assert_allclose(found.value, dense_value(mdp, found.policy, 0.9999), rtol=0, atol=1e-6)
+
+
+def test_a_quick_chain_takes_few_improvements_and_no_system(monkeypatch):
+    mdp = sparse_model(DIRECT + 200, np.random.default_rng(7))
+    monkeypatch.setattr(way, "solve_system", lambda *args: pytest.fail("a linear system"))
+    for gamma in (0.95, 0.999):
+        assert solve_discounted(mdp, gamma, tol=1e-6).n_iter <= 15
+
+
+@pytest.mark.parametrize("n", [30, DIRECT + 50])
+def test_the_value_of_a_policy(n):
+    rng = np.random.default_rng(8)
+    mdp = sparse_model(n, rng)
+    actions = rng.integers(0, 3, n).astype(np.int32)
+    np.testing.assert_allclose(policy_value(mdp, actions, 0.99), dense_value(mdp, actions, 0.99), rtol=1e-11)
+    weights = rng.dirichlet(np.ones(3), n)
+    move, pay = np.einsum("sa,sat->st", weights, mdp.table), (weights * mdp.problem.reward).sum(axis=1)
+    expected = np.linalg.solve(np.eye(n) - 0.99 * move, pay)
+    np.testing.assert_allclose(policy_value(mdp, weights, 0.99), expected, rtol=1e-11)
+
+
+def test_the_chain_of_a_policy_is_its_rows():
+    rng = np.random.default_rng(9)
+    mdp = sparse_model(20, rng)
+    policy = rng.integers(0, 3, 20).astype(np.int32)
+    chain = chain_of(mdp, policy)
+    assert (chain.matrix.toarray() == mdp.table[np.arange(20), policy]).all()
+    assert (chain.reward == mdp.problem.reward[np.arange(20), policy]).all()
+
+
+def test_rounding_bounds_the_error_of_a_backup():
+    """A backup in extended precision differs by less."""
+    rng = np.random.default_rng(10)
+    mdp = sparse_model(50, rng, n_out=20)
+    v = rng.normal(size=50) * 1e6
+    chain = chain_of(mdp, np.zeros(50, dtype=np.int32))
+    exact = chain.reward.astype(np.longdouble) + chain.matrix.toarray().astype(np.longdouble) @ v.astype(np.longdouble)
+    error = np.abs(exact - (chain.reward + chain.matrix @ v)).max()
+    assert 0 < error < rounding(20, mdp.problem.reward, v)
+
+
+def test_the_gain_of_a_large_model():
+    mdp = sparse_model(DIRECT + 40, np.random.default_rng(11))
+    found = solve_average(mdp, tol=1e-8)
+    n = mdp.problem.n_states
+    move = mdp.table[np.arange(n), found.policy]
+    system = np.eye(n) - move
+    system[:, 0] = 1.0
+    gain = np.linalg.solve(system, mdp.problem.reward[np.arange(n), found.policy])[0]
+    assert found.lower <= gain + 1e-12 and gain <= found.upper + 1e-12 and found.upper - found.lower <= 1e-8
