@@ -57,6 +57,7 @@ from livarot.sweeps.store.records import (
     decode,
     encode_again,
     encode_block,
+    is_key,
     read_file,
     summaries_of,
 )
@@ -221,9 +222,13 @@ class Store(Notes):
         chosen = [] if not verify else [*self._known()] if only is None else [*only]
         with Looking(self.path / "runs", [f"{key}{SUFFIX}" for key in chosen], MAX_BYTES) as looking:
             known = self._known()  # before the files: what is finished meanwhile is new, and not gone
-            there = self.stored().keys()
-            gone, both = known.keys() - there, known.keys() & there
-            same, doubtful = self._dates_compared(known, there - both.intersection(chosen))
+            there = self._dates(known)
+            gone, both = known.keys() - there.keys(), known.keys() & there.keys()
+            asked = both.intersection(chosen)
+            same, doubtful = set[str](), list[str]()
+            for key, seen in there.items():
+                if key not in asked:
+                    same.add(key) if key in both and known[key][1:3] == seen else doubtful.append(key)
             for key, words in zip(chosen, looking.found(), strict=True):
                 if key in both:
                     if words == in_words(*known[key][1:4]):
@@ -247,23 +252,20 @@ class Store(Notes):
         self.note(found)
         return Sync(same | {run.key for run, _ in found}, len(found), len(gone), damaged)
 
-    def _dates_compared(
-        self, known: Mapping[str, tuple[str, int, int, str, str]], keys: Iterable[str]
-    ) -> tuple[set[str], list[str]]:
-        """Which files have the size and date that the index has, and which have others."""
-        same: set[str] = set()
-        others: list[str] = []
-        folder = str(self.path / "runs")
-        for key in keys:
-            try:
-                stat = os.lstat(f"{folder}/{key}{SUFFIX}")
-            except FileNotFoundError:  # set aside by another process
-                continue
-            if key in known and known[key][1] == stat.st_size and known[key][2] == stat.st_mtime_ns:
-                same.add(key)
-            else:
-                others.append(key)
-        return same, others
+    def _dates(self, known: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+        """Size and date of the files of runs by key, in one pass over the folder."""
+        check_own(self.path)
+        found: dict[str, tuple[int, int]] = {}
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.path / "runs") as entries:
+            for entry in entries:
+                key = entry.name[: -len(SUFFIX)]
+                if entry.name.endswith(SUFFIX) and (key in known or is_key(key)):
+                    try:
+                        stat = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # set aside by another process
+                        continue
+                    found[key] = stat.st_size, stat.st_mtime_ns
+        return found
 
     def _checked(self, key: str, known: Mapping[str, Any] | None) -> tuple[Run, Entry] | Damaged | None:
         try:
