@@ -275,7 +275,7 @@ def _optimistic(model, counts, width, due, memory, policy, value, start_value):
 def l1_maximum(mass, gains, n, visits, half):
     """max of q.gains over |q - mass/visits|_1 <= 2 half; both arrays are overwritten (no visits: the largest gain).
 
-    The best outcome gains the mass ``half``; as much is taken from the others, from the worst one first.
+    The best outcome gains the mass ``half`` (to 1 at most); as much is taken from the others, from the worst one first.
     """
     for i in range(1, n):  # increasing gains; reachable sets are short
         g, m, j = gains[i], mass[i], i
