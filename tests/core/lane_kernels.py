@@ -1,4 +1,4 @@
-"""Kernels on lanes and on floats, for test_lanes.py; run as a script, they print what they give."""
+"""Kernels on lanes and on floats, for test_lanes.py; run as a script, the module prints their results."""
 
 import json
 import sys
@@ -54,7 +54,7 @@ def softmax_floats(z, p):
 
 @inner
 def _root(x, out):
-    """Newton's square root until every lane has come to rest."""
+    """Newton's square root, until no lane changes any more."""
     y, moving = maximum(x, 1.0), x >= 0.0
     steps = 0
     while any_of(moving):

@@ -1,4 +1,4 @@
-"""What is handed in is checked by the signature: converted where that is safe, refused in one line elsewhere."""
+"""Arguments are checked against the signature: converted where that is safe, refused in one line elsewhere."""
 
 import os
 import subprocess
@@ -74,7 +74,7 @@ def test_the_signature_stays():
 
 
 def test_huge_counts_do_not_wrap():
-    """Their sum would be 0 in 64 bits, and the kernels would read where nothing is."""
+    """Their sum would be 0 in 64 bits, and the kernels would read outside the arrays."""
     code = f"""
 import numpy as np
 import livarot

@@ -20,7 +20,7 @@ def conditioned(rng, d, condition, size=1.0):
 
 
 def exact_excess(ellipsoid, point):
-    """|point - center|_matrix / radius - 1, extended precision: in doubles it is wrong by eps * condition."""
+    """|point - center|_matrix / radius - 1 in extended precision: in doubles it is wrong by eps * condition."""
     off = np.longdouble(point) - np.longdouble(ellipsoid.center)
     return float(np.sqrt(off @ np.longdouble(ellipsoid.matrix) @ off) / np.longdouble(ellipsoid.radius) - 1)
 
@@ -236,7 +236,7 @@ def test_tiny_radius_points_in_the_right_direction():
         metric, matrix = conditioned(rng, d, 1e4), conditioned(rng, d, 1e4)
         x = rng.normal(size=d)
         found = Ellipsoid(np.zeros(d), matrix, 1e-300).projection(x, metric)
-        limit = np.linalg.solve(matrix, metric @ x)  # the direction as the multiplier grows without end
+        limit = np.linalg.solve(matrix, metric @ x)  # the direction in the limit of an infinite multiplier
         unit = found.point / ref.norm_in(found.point * 1e300, matrix) * 1e300
         np.testing.assert_allclose(unit, limit / ref.norm_in(limit, matrix), rtol=1e-6)
         assert found.kkt <= 1e-8
@@ -258,7 +258,7 @@ def test_ill_conditioned_matrices_degrade_with_a_warning_and_not_with_nan(condit
         assert np.isfinite(found.point).all()
         assert np.isfinite(found.kkt)
         assert exact_excess(body, found.point) <= (1e-5 if found.well_conditioned else 1e-2)
-        # what cannot be trusted says so: by its flag, or by the residual it reports
+        # an answer that cannot be trusted says so: by its flag, or by the residual it reports
         warned = not found.well_conditioned or found.kkt > 1e-9
         assert warned or kkt_residual(found, x, metric, body) <= 1e-8
 

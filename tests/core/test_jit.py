@@ -1,4 +1,4 @@
-"""Machine code on disk belongs to one state of the sources; what is damaged there costs a compilation, not the run."""
+"""Machine code on disk belongs to one state of the sources; a damaged file costs a compilation, not the run."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ def test_damage_is_mended_and_told(folder, how, kind):
 def test_a_folder_that_cannot_be_written_is_no_obstacle(folder):
     for path in folder.rglob("*.nbi"):
         path.unlink()
-        path.mkdir()  # also for root, who may write anywhere
+        path.mkdir()  # a folder in place of a file: even root cannot write there
     told = run(folder)
     assert "cannot be read" in told and "cannot be written" in told
 
@@ -86,7 +86,7 @@ LOGGED = "import logging, sys; logging.basicConfig(level='INFO', stream=sys.stdo
 
 
 class Copy:
-    """A copy of the package with two kernels more, one of which calls the other, and a cache of its own."""
+    """A copy of the package with two additional kernels, one of which calls the other, and a cache of its own."""
 
     def __init__(self, folder):
         self.package, self.cache = folder / "livarot", folder / "cache"
@@ -97,7 +97,7 @@ class Copy:
         self.caller.write_text(CALLER)
 
     def run(self, code=SHOW):
-        """The number that it prints, and what is written to standard error."""
+        """The number that ``code`` prints, and what it writes to standard error."""
         environment = {"PYTHONPATH": str(self.package.parent), "NUMBA_CACHE_DIR": str(self.cache)}
         command = [sys.executable, "-B", "-c", code]
         done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)

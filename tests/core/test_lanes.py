@@ -1,4 +1,4 @@
-"""Lanes, views and inner functions: numbers, the same bits with and without the compiler, faults that are seen."""
+"""Lanes, views and inner functions: right numbers, the same bits with and without the compiler, faults detected."""
 
 import copy
 import json

@@ -25,7 +25,7 @@ LOGITS = hnp.arrays(
 
 
 def exact_log_p(z):
-    """log softmax in 60 digits; log1p of all but the largest term, so that p near 1 is exact as well."""
+    """log softmax in 60 digits, by log1p of all but the largest term, so that p near 1 is exact as well."""
     with mpmath.workdps(60):
         order = np.argsort(-z, kind="stable")
         top = mpmath.mpf(float(z[order[0]]))

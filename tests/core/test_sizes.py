@@ -1,4 +1,4 @@
-"""What would not fit into memory is refused before any of it is asked for, with the size in words."""
+"""What would not fit into memory is refused before any of it is allocated, with a readable size."""
 
 import re
 import time
@@ -17,7 +17,7 @@ MDP = envs.hard_chain(3, gap=0.1)
 
 
 def refused(make):
-    """The error, after next to no time and memory."""
+    """The error; raised at once, with hardly any memory used."""
     tracemalloc.start()
     before = time.process_time()
     try:

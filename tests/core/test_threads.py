@@ -100,7 +100,7 @@ in_threads(work, [1, 2], 2)
 def seconds_until_heard(code: str) -> float:
     """Seconds from Ctrl-C in the middle of a program's threads to the KeyboardInterrupt in its main thread."""
     lines = ["import time", "try:", *(f"    {line}" for line in code.splitlines())]
-    lines += ["except KeyboardInterrupt:", "    print(time.monotonic(), flush=True)"]  # the clock is the machine's
+    lines += ["except KeyboardInterrupt:", "    print(time.monotonic(), flush=True)"]  # all processes share this clock
     program = subprocess.Popen([sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, text=True)
     try:
         assert program.stdout is not None
@@ -108,7 +108,7 @@ def seconds_until_heard(code: str) -> float:
         time.sleep(0.2)
         begin = time.monotonic()
         program.send_signal(signal.SIGINT)
-        told = program.communicate(timeout=60)[0].split()  # the words of threads may come before or within each other
+        told = program.communicate(timeout=60)[0].split()  # lines of different threads may be mixed up
         assert program.returncode == 0
         return float(told[-1]) - begin
     finally:

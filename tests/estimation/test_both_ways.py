@@ -43,7 +43,7 @@ def test_the_same_numbers_without_the_compiler():
     found = update_kernels.estimates()
     assert set(plain) == set(found)
     for name, array in found.items():
-        if name.endswith(("fit", "ball")):  # logarithms are not the same in the last digit
+        if name.endswith(("fit", "ball")):  # logarithms differ in the last digit
             np.testing.assert_allclose(array.ravel(), plain[name], rtol=0, atol=1e-12, err_msg=name)
         else:
             np.testing.assert_array_equal(array.ravel(), plain[name], err_msg=name)
@@ -55,7 +55,7 @@ def test_projections_are_compiled_when_one_is_needed():
 
 
 def test_a_copied_problem_does_not_read_the_memory_of_the_first():
-    """What kernels keep of a problem are addresses: a copy has its own."""
+    """What kernels keep of a problem are addresses: a copy must have its own."""
     rng = np.random.default_rng(1)
     mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=3, U=4), param_bound=2.0)
     episodes = random_episodes(rng, mdp.problem, 2)
@@ -65,7 +65,7 @@ def test_a_copied_problem_does_not_read_the_memory_of_the_first():
 
     before = learned(mdp.problem)
     other = copy.deepcopy(mdp.problem)
-    mdp.problem.rows.feat[:] = np.nan  # whoever reads these now shows it
+    mdp.problem.rows.feat[:] = np.nan  # reading these from now on shows in the results
     after = learned(other)
     for one, two in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -1,4 +1,4 @@
-"""Visits: the twins' dict, whatever the layout, and the old counts left alone."""
+"""Visits are those of the twins' dict, whatever the layout, and the old counts are not changed."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ STEPS = [0.5, 1.0, 20.0]
 
 
 def random_episodes(rng, problem, n_replicas):
-    """Any (state, action, choice) at each stage; OMD looks at one transition at a time."""
+    """Any (state, action, choice) at each stage: they need not follow each other, since OMD takes them one by one."""
     states = rng.integers(problem.n_states, size=(n_replicas, problem.horizon + 1))
     actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
     choices = np.zeros_like(actions)
@@ -178,7 +178,7 @@ def random_set(rng, problem, count, bound, radius, offset):
 
 
 def moved_inside(estimate, dense, regions):
-    """Steps begin in the set; a transition that teaches nothing leaves theta where it is."""
+    """The estimate projected on the set: a transition that says nothing leaves theta there, so it must start inside."""
     theta = estimate.theta.copy()
     for r, k in np.ndindex(*theta.shape[:2]):
         theta[r, k] = ref.project(theta[r, k], dense[r, k], regions(r, k))
@@ -334,7 +334,7 @@ def test_huge_logits_give_finite_results(size):
 
 
 def test_whitener_stays_with_its_gram_over_many_steps():
-    """Recomputed, never updated: no drift after 400 episodes of a real run."""
+    """It is recomputed, never updated: no drift after 400 episodes of a real run."""
     mdp = livarot.envs.river_swim(5, 6)
     problem, rng = mdp.problem, np.random.default_rng(44)
     estimate = initial_estimate(problem, 2, 0.01)

@@ -1,4 +1,4 @@
-"""Estimates of small problems of every kind, for test_both_ways.py; run as a script, they are printed."""
+"""Estimates of small problems of every kind, for test_both_ways.py; run as a script, the module prints them."""
 
 import json
 import math

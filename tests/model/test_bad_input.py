@@ -1,4 +1,4 @@
-"""Every input that is refused: which argument, where first, how often, what to do; and nothing is changed."""
+"""Bad input is refused with the argument, the first bad index, the count and a cure; nothing is changed."""
 
 import copy
 

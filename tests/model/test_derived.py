@@ -45,7 +45,7 @@ def test_what_fails_is_not_kept():
 
 
 def test_a_replaced_problem_does_not_see_what_was_derived_from_the_first():
-    """Its rewards, start and bound are its own, also after the first one was planned in and its kappa was asked for."""
+    """Its rewards, start and bound are its own, even after a plan and a kappa were computed for the first one."""
     first = envs.river_swim(4, 12, shared_parameter=True).problem
     value, kappa = planned(first), theory.kappa(first)
     second = replace(first, reward=first.reward / 2, param_bound=first.param_bound / 2)
@@ -88,7 +88,7 @@ def test_threads_get_the_same_object():
 
     @derived
     def layout(problem):
-        together.wait(10)  # all four are here before the first is done
+        together.wait(10)  # all four threads are here before the first one is done
         return object()
 
     threads = [threading.Thread(target=lambda: found.append(layout(problem))) for _ in range(4)]

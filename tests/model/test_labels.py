@@ -157,7 +157,7 @@ def test_names_that_no_file_can_hold_are_refused_before_it_is_written(tmp_path):
 
 
 def test_files_of_earlier_versions_are_read(tmp_path):
-    """They name states, actions and the stages of the data, which the model may have more or fewer of; or nothing."""
+    """They name states, actions and the stages of the data (the model may have more or fewer stages), or nothing."""
     from_tabular().save(tmp_path / "plain")
     tensors, header = load_tensors(tmp_path / "plain", kind="mnlmdp")
     assert "labels" not in tensors

@@ -1,4 +1,4 @@
-"""Building a model: the same model by every road, its storage, its files."""
+"""Building a model: the same model by every constructor, its storage, its files."""
 
 import copy
 
@@ -145,7 +145,7 @@ def test_the_laws_of_many_pairs_are_those_of_each(alike):
         z = offset[rows] + phi[rows] @ theta
         p = np.exp(z - z.max())
         np.testing.assert_allclose(found[rows], p / p.sum(), rtol=1e-13)
-    part = 100 * A  # the first states alone are few enough for the other way
+    part = 100 * A  # the first states alone are few enough to be computed pair by pair
     few = np.concatenate([np.arange(n) for n in outcomes[:part]])
     arrays = {"features": phi[: starts[part]], "offset": offset[: starts[part]], "next_state": few}
     small = MNLMDP.from_arrays(1, 100, A, outcomes=outcomes[:part], **arrays, **common | {"reward": np.zeros((100, A))})
@@ -153,7 +153,7 @@ def test_the_laws_of_many_pairs_are_those_of_each(alike):
 
 
 def test_a_copied_model_stays_a_model_of_its_own():
-    """What a problem keeps for compiled code names addresses: a copy has its own, and outlives the original."""
+    """What a problem keeps for compiled code are addresses: a copy has its own, and outlives the original."""
     mdp = livarot.envs.river_swim(6, 20)
     before = livarot.solve(mdp)
     other = copy.deepcopy(mdp)

@@ -46,7 +46,7 @@ def test_states_that_the_start_cannot_reach_are_solved_too():
 
 
 def tied(values, reward=0.0, wide=0):
-    """Action a reaches a sure state; action ``wide`` the ends around it, with probability 1/2 each."""
+    """Action a leads to one state for sure; action ``wide`` to the ends around it, with probability 1/2 each."""
 
     def features(h, s, a):
         if h == 0 and s == 0 and a == wide:

@@ -58,7 +58,7 @@ def test_without_a_radius_both_are_the_plug_in_plan():
 
 @pytest.mark.parametrize("kind", ["dense", "block", "partial"])
 def test_samples_have_the_inverse_gram_as_covariance(kind):
-    """With the unit vectors for z the samples are the columns of W', and W'W = gram^-1: exact, nothing is drawn."""
+    """With the unit vectors for z the samples are the columns of W', and W'W = gram^-1 holds exactly."""
     _, mdp, estimate, dense = made(kind, False)
     problem = mdp.problem
     units = np.broadcast_to(np.eye(problem.dim), (2, 3, problem.dim, problem.dim))

@@ -1,9 +1,8 @@
-"""Files that are well-formed and wrong: one alteration each, with its digest made again.
+"""Files that are well-formed but wrong: each has one alteration and a digest that fits it.
 
-Run as a script it loads and uses each altered file in a process of its own and writes a line of JSON for it:
-``refused`` (a LivarotError while loading), ``used`` (loaded, and nothing but a LivarotError came of using it), or what
-must not be: ``foreign`` exceptions, ``nan``, ``slow`` (more than a second until loaded or refused), ``crash``,
-``hang``.
+Run as a script, the module loads and uses each altered file in a process of its own and writes a line of JSON for it:
+``refused`` (a LivarotError while loading), ``used`` (loaded, and using it raised at most a LivarotError), or what must
+not happen: ``foreign`` exceptions, ``nan``, ``slow`` (more than a second until loaded or refused), ``crash``, ``hang``.
 """
 
 import itertools
@@ -205,7 +204,7 @@ def became(path, load, use):
 
 
 def in_a_process(path, load, use):
-    """The same in a child, whose end is told apart from its answer."""
+    """The same in a child process, so that a crash or a hang can be told from an answer."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -222,7 +221,7 @@ def in_a_process(path, load, use):
 
 
 def main(folder, every, wanted):
-    """One in ``every`` alterations of the files whose names begin with ``wanted``."""
+    """Try one in ``every`` alterations of the files whose names begin with ``wanted``."""
     warnings.simplefilter("ignore")
     for name, (save, load, use) in files().items():
         if not name.startswith(wanted):
@@ -236,7 +235,7 @@ def main(folder, every, wanted):
             what, tensors, header = cases[number]
             try:
                 save_tensors(path, tensors, kind=kind, header=header)
-            except LivarotError:  # nobody can make such a file with livarot, nor a reader meet it: too deep, too long
+            except LivarotError:  # too deep or too long: livarot cannot write such a file
                 continue
             print(json.dumps([f"{name} | {what}", in_a_process(path, load, use)]), flush=True)
 

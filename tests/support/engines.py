@@ -1,4 +1,4 @@
-"""Take one way of filling the lanes of the optimistic planner, whatever it would choose itself."""
+"""Force one way of filling the lanes of the optimistic planner, whatever the planner would choose."""
 
 from contextlib import contextmanager
 from unittest import mock
@@ -8,6 +8,6 @@ from livarot.planning.optimistic import plan
 
 @contextmanager
 def engine(name):
-    """Optimistic plans are computed by "replicas", "pairs" or "screened"."""
+    """Within this context, optimistic plans are computed by "replicas", "pairs" or "screened"."""
     with mock.patch.object(plan, "engine_for", return_value=name):
         yield

@@ -1,4 +1,4 @@
-"""An agent's episodes one by one, as the run plays them, with everything it thought on the way."""
+"""An agent's episodes one by one, as the run plays them, with its plans and estimates on the way."""
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def assert_same_run(mdp, log, twin_log, first=0, theta_atol=1e-9, plan_atol=1e-6
 
 
 def judged(mdps, plan, replicas):
-    """The record of one episode of a plan, all uniforms 1/2, and whether all distances were numbers."""
+    """The record of one episode of a plan, all uniforms 1/2, and whether all distances were finite."""
     problem = mdps[0].problem
     words = -(-problem.n_parameters // 32)
     record = Record(*np.full((7, 1, replicas), np.nan), np.full((1, replicas, words), -1, dtype=np.int32))

@@ -14,7 +14,7 @@ from tests.twins.field import run_field
 
 
 def assert_follows_twin(agent, mdp, n_episodes, seed=0, normals=None, plan_atol=1e-9, **options):
-    """Episodes, policies, values, radii and estimates are the naive twin's.
+    """Assert that episodes, policies, values, radii and estimates are the naive twin's.
 
     ``normals`` is the shape of what a plan draws.
     """
@@ -76,7 +76,7 @@ def assert_resumes(agent, path, mdp=None):
 
 
 def assert_pure(agent, mdp):
-    """Replicas do not feel their neighbours; plan and update leave their arguments alone."""
+    """Replicas do not depend on their neighbours; plan and update do not change their arguments."""
     alone = [livarot.run(mdp, agent, 12, seed=s).regret[0] for s in (0, 1, 2)]
     together = livarot.run(mdp, agent, 12, seed=range(3)).regret
     np.testing.assert_array_equal(together, np.stack(alone))

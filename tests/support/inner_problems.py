@@ -1,9 +1,10 @@
 """Inner problems, max over |x| <= radius of sum_i p_i V_i with p = softmax(z + Y x), as public plans, and a search for
 their maxima that shares nothing with the library.
 
-In a two-stage problem with one pair that can be planned the start value is the inner maximum.  With features of its own
-the pair is :func:`plan`; with indicator features, centre z and a whitener W with W'W = YY' it is any inner problem with
-that many outcomes, so that thousands of them are the replicas of one plan (:func:`plan_many`).
+In a two-stage problem with only one pair to plan for, the start value is the inner maximum.  :func:`plan` gives the
+pair the features of the inner problem.  With indicator features, centre z and a whitener W with W'W = YY' the pair
+stands for any inner problem with that many outcomes, so that one plan solves thousands of them as its replicas
+(:func:`plan_many`).
 """
 
 import numpy as np
@@ -68,7 +69,7 @@ def expectations(values, z, y, points):
 
 
 def searched_maximum(values, z, y, radius, rng, n_starts=160, n_steps=400):
-    """The largest value that many starts of a projected ascent with halved steps find, and that of a dense sample.
+    """The largest value found by a projected ascent with halved steps from many starts, or in a dense sample.
 
     Starts: the centre, every difference of outcomes at several lengths, where each outcome is likeliest, and random
     points of the ball in logarithmic lengths.
@@ -110,7 +111,7 @@ def unit(g):
 
 
 def ascent(values, z, y, radius, x, n_steps):
-    """The best value of projected gradient ascent from many points at once, a step length for each."""
+    """The best value of projected gradient ascent from many points at once, each with its own step length."""
     best = expectations(values, z, y, x)
     step = np.full(len(x), np.nan)
     for _ in range(n_steps):

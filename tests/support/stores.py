@@ -88,7 +88,7 @@ def store_of(path: Path, experiment: Experiment, scale: float | dict[str, float]
 
 
 def hostile_store(path: Path) -> Path:
-    """Names of experiments, labels, agents, environments, settings and tracebacks that want to be code."""
+    """A store whose names, labels, settings and tracebacks look like code (HTML, LaTeX, ...) and must be escaped."""
     with Store(path, create=True) as store:
         for index, name in enumerate(HOSTILE):
             label = {"label": name[:200]}

@@ -1,7 +1,7 @@
 """Slow twins, second part: the inner maximum and its bounds, the exploration routine, whole episode loops.
 
-Same conventions as reference.py. A *model* is the dict returned by its instances: rows, theta, reward, start,
-dim, param_bound. Uniforms are (T, H+1): column 0 draws the start state, column 1+h the transition of stage h.
+Same conventions as core.py. A *model* is the dict returned by its instances: rows, theta, reward, start, dim,
+param_bound. Uniforms are (T, H+1): column 0 draws the start state, column 1+h the transition of stage h.
 """
 
 import math
@@ -181,7 +181,7 @@ def li_bonus(row, region, horizon):
 
 # ---------------------------------------------------------------- radii
 def livarot_radius(count, horizon, dim, bound, reg, level, paper):
-    """Unscaled. paper: count = episode number; otherwise the parameter's number of updates, at least 1."""
+    """Before scaling; ``count`` is the episode number if ``paper``, else the number of updates (at least 1)."""
     if paper:
         return math.sqrt(2 / 3 * dim * math.log(count / level)) + 24 * bound * math.sqrt(dim)
     return math.sqrt(2 / 3 * dim * math.log(max(1, count) * horizon / level)) + 2 * bound * math.sqrt(reg)

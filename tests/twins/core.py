@@ -243,7 +243,7 @@ def project_ball(x, metric, radius):
 
 
 def project_ellipsoid(x, metric, region):
-    """Same on any ellipsoid: a basis with V^T M V = I and V^T A V diagonal, then brentq on the multiplier."""
+    """The same on any ellipsoid: a basis with V^T M V = I and V^T A V diagonal, then brentq on the multiplier."""
     center, matrix, radius = region
     x = np.array(x, dtype=float)
     if norm_in(x - center, matrix) <= radius:
@@ -315,7 +315,7 @@ def minimise_on(objective, slope, start, regions, scale, ftol=1e-17):
 def omd_step(row, choice, theta, gram, step_size, regions, numeric=False):
     """argmin over the regions of <g, x - theta> + |x - theta|^2_M / (2 eta), M = gram + eta Hess(theta).
 
-    Returns (theta', gram + Hess(theta')), theta' being it. ``numeric`` minimises with SLSQP; otherwise the
+    Returns (theta', gram + Hess(theta')), theta' being the minimiser. ``numeric`` finds it with SLSQP; otherwise the
     free minimiser is projected in the norm of M.
     """
     theta, g = np.asarray(theta, dtype=float), gradient(row, theta, choice)

@@ -15,7 +15,7 @@ def probabilities(rows, offset, theta):
 
 
 def derivatives(start, features, count, offset, theta):
-    """Log-likelihood, gradient of minus it, its Hessian, and the sum of squared scores."""
+    """The log-likelihood, gradient and Hessian of its negative, and the sum of squared scores."""
     d = features.shape[1]
     value, gradient, hessian, scores = 0.0, np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
     for begin, end in itertools.pairwise(start):
@@ -34,7 +34,7 @@ def derivatives(start, features, count, offset, theta):
 
 
 def newton(start, features, count, offset, reg=0.0, steps=60):
-    """Damped Newton steps, no certificate."""
+    """Damped Newton steps, without a certificate."""
     theta = np.zeros(features.shape[1])
     for _ in range(steps):
         value, gradient, hessian, _ = derivatives(start, features, count, offset, theta)

@@ -1,6 +1,6 @@
 """Slow twins, third part: the other MNL agents, episode by episode.
 
-Same conventions as reference.py and reference_agents.py; nothing of the library is imported.  An agent is a pair of
+Same conventions as core.py and agents.py; nothing of the library is imported.  An agent is a pair of
 functions: ``plan(t, memory) -> (policy, value)`` and ``learn(memory, samples)``, where ``memory`` holds theta and gram,
 lists over the K parameters, and ``data[k]``, everything seen: (row, choice) in order.
 """
@@ -101,7 +101,7 @@ def samples(gram, scale, z):
 
 # ---------------------------------------------------------------- episodes
 def play_field(model, uniforms, normals, reg, shared, plan, learn):
-    """The episodes of an agent; lists over episodes as in reference_agents.learn."""
+    """The episodes of an agent; lists over episodes as in agents.learn."""
     rows, H, d = model["rows"], len(model["rows"]), model["dim"]
     K = 1 if shared else H
     memory = {

@@ -1,6 +1,6 @@
-"""Slow twins without an end: gains by long powers and by trying all policies, extended value iteration, UCMNLK.
+"""Slow twins for infinite horizons: gains by long powers and by trying all policies, extended value iteration, UCMNLK.
 
-Nothing here imports the library. A *model* is ``rows[s][a]`` as in reference.py, ``theta`` (d,), ``reward`` (S, A).
+Nothing here imports the library. A *model* is ``rows[s][a]`` as in core.py, ``theta`` (d,), ``reward`` (S, A).
 """
 
 import itertools
@@ -25,7 +25,7 @@ def kernel(rows, theta):
 
 
 def gain_by_powers(move, pay):
-    """Long-run mean reward of a chain: the lazy kernel squared again and again, rows kept distributions."""
+    """Long-run mean reward of a chain: the lazy kernel is squared again and again, its rows normalised each time."""
     power = 0.5 * (np.eye(len(pay)) + np.asarray(move))
     for _ in range(60):
         power = power @ power

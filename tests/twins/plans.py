@@ -1,4 +1,4 @@
-"""Loop-by-loop twins for plans from a fit: no import of the library."""
+"""Loop-by-loop twins for plans from a fit; the library is not imported."""
 
 import math
 

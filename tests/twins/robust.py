@@ -25,7 +25,7 @@ def tilt(values, nominal, eta):
 
 
 def divergence(p, nominal):
-    """sum p log(p / p0), 0 log 0 = 0, the nominal one divided by its sum."""
+    """sum p log(p / p0) with 0 log 0 = 0, the nominal distribution being divided by its sum."""
     total = mp.fsum(mp.mpf(float(q)) for q in nominal)
     return mp.fsum(pi * mp.log(pi * total / mp.mpf(float(q))) for pi, q in zip(p, nominal, strict=True) if pi > 0)
 
@@ -69,7 +69,7 @@ def ball_min(values, nominal, radius):
 
 
 def brute_ball_min(values, nominal, radius, points=200_001):
-    """The same for two outcomes, by trying all p on a grid: no duality in it."""
+    """The same for two outcomes, without duality, by trying all p on a grid."""
     (v0, v1), (q0, q1) = values, nominal
     best = math.inf
     for p in np.linspace(0.0, 1.0, points):

@@ -1,4 +1,4 @@
-"""Slow twins of the tabular learners: every equation written out, loop by loop, no import of the library.
+"""Slow twins of the tabular learners: every equation written out, loop by loop; the library is not imported.
 
 ``follow[h][s][a]`` lists the possible next states; ``law[h]`` is the number of a stage's law; ``counts`` is a dict
 (law, s, a, next state) -> visits; ``reward[h][s][a]``.  A plan is (value [H+1][S], q [H][S][A], policy [H][S]).
@@ -41,7 +41,7 @@ def backward(follow, reward, expectation):
 
 
 def bonus_plan(follow, law, reward, counts, bonus, last_q=None):
-    """Q = r + min(p.V + bonus(N, variance, h, p), max V); unvisited r + max V; not above ``last_q``."""
+    """Q = r + min(p.V + bonus(N, variance, h, p), max V), r + max V if unvisited, and at most ``last_q``."""
 
     def expectation(h, s, a, following, r):
         support = follow[h][s][a]

@@ -82,7 +82,7 @@ def diameter(model, matrix, radius, stage):
 
 
 def gaps(model):
-    """(H, S, A) gaps and the smallest that is no tie, over reachable states."""
+    """(H, S, A) gaps, and the smallest gap over reachable states that is not a tie."""
     best = ref.solve(model["rows"], model["theta"], model["reward"])
     reach = reachable(model)
     H, S, A = np.shape(model["reward"])
@@ -154,7 +154,7 @@ def quadratic_bound(d, H, T, B, kappa, nu, sigma, delta):
 
 
 def exploration_diameter(tau, d, H, B, kappa, rho_, delta):
-    """What the lemma's proof bounds the diameter by, with |theta* - estimate| <= 2B in the relaxation."""
+    """The bound on the diameter in the lemma's proof, with |theta* - estimate| <= 2B in the relaxation."""
     c = 1 + 6 * math.sqrt(2) * B
     first = (B + 3) * math.sqrt(d * math.log((tau + 1) * H / delta))
     second = (tau + 2) ** 0.25 * (kappa / rho_) ** 1.5 * d * math.log(1 + (tau + 1) / d)
@@ -184,9 +184,9 @@ def chain_lower_bound(H, d, T, gap):
 
 
 def greedy_bayes_regret(H, T, gap, n, rng):
-    """Mean regret, and its standard error, of a learner who knows all of the chain (d = 2) but the signs.
+    """Mean regret, and its standard error, of a learner that knows everything about the chain (d = 2) but the signs.
 
-    It plays at every stage the sign that is more likely given what it has seen; n chains with random signs.
+    It plays at every stage the sign that is more likely given what it has seen, on n chains with random signs.
     """
     p = 1 / H + gap
     tilt = math.log((1 - 1 / H) * p / (1 / H * (1 - p)))
@@ -205,6 +205,6 @@ def greedy_bayes_regret(H, T, gap, n, rng):
 
 
 def hard_chain_sigma_bar(H, p):
-    """sqrt of q/(p H^3) ((1 - q^H)(1 + q^{H-1})/p - 2 H q^{H-1}): the geometric sums done."""
+    """sqrt of q/(p H^3) ((1 - q^H)(1 + q^{H-1})/p - 2 H q^{H-1}): the geometric sums in closed form."""
     q = 1 - p
     return math.sqrt(q / (p * H**3) * ((1 - q**H) * (1 + q ** (H - 1)) / p - 2 * H * q ** (H - 1)))

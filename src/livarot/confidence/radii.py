@@ -145,7 +145,7 @@ def optimistic_samples(n_events: int) -> int:
 
 
 def _power(kappa: float, rho: float, exponent: float) -> float:
-    """(kappa/rho)^exponent, infinite where that is too large for a number."""
+    """(kappa/rho)^exponent, infinite where it overflows."""
     try:
         return math.inf if rho == 0.0 else float((kappa / rho) ** exponent)
     except OverflowError:

@@ -1,1 +1,1 @@
-"""Arithmetic that knows no model: one multinomial-logistic choice, lanes, packed matrices, compilation, checks."""
+"""What does not depend on the model: one multinomial-logistic choice, lanes, packed matrices, compilation, checks."""

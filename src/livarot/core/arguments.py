@@ -60,11 +60,11 @@ Rule = Callable[[str, Any], Any]
 
 natural = partial(require_positive_int, minimum=0)
 several = partial(require_positive_int, minimum=2)
-any_count = partial(require_positive_int, maximum=10**300)  # of formulas, which do not store what they count
+any_count = partial(require_positive_int, maximum=10**300)  # for formulas, which do not store what they count
 
 
 def failure_level(argument: str, value: Any) -> float:
-    """A probability whose inverse is a number still."""
+    """A probability whose inverse is still finite."""
     number = require_probability(argument, value)
     if number < 1e-300:
         raise bad(argument, f"{number:.6g} is too small: 1/delta is infinite", cure="take at least 1e-300")
@@ -72,7 +72,7 @@ def failure_level(argument: str, value: Any) -> float:
 
 
 def param_bound(argument: str, value: Any) -> float:
-    """B, whose powers in the radii have to be numbers still."""
+    """B, whose powers in the radii must still be finite."""
     number = require_non_negative(argument, value)
     if number > 1e60:
         raise bad(argument, f"{number:.6g} is above 1e60, where its powers overflow", cure="take a smaller one")
@@ -88,7 +88,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("stage", "state", "action", "next_state", "parameter", "rule"), natural),
     **dict.fromkeys(("n_iter", "max_iter", "n_samples"), partial(require_positive_int, maximum=10**6)),
 }
-HOT = ("plan", "update")  # called once per episode with what the run has made itself
+HOT = ("plan", "update")  # called once per episode with what the run itself has made: not checked
 NUMBERS = (bool, int, float, NoneType)
 
 
@@ -97,7 +97,7 @@ def checked(thing: T, /) -> T: ...
 @overload
 def checked(**rules: Rule) -> Callable[[T], T]: ...
 def checked(thing: Any = None, /, **rules: Rule) -> Any:
-    """The function, or class, with its arguments checked; see the module."""
+    """The function, or class, with its arguments checked as the module's docstring says."""
     if thing is None:
         return partial(_checked, rules=RULES | rules)
     return _checked(thing, RULES)
@@ -114,7 +114,7 @@ def _checked(thing: Any, rules: dict[str, Rule]) -> Any:
 
 
 class Check(NamedTuple):
-    """How a value is looked at; nearly all are of a type in ``exact``, or an int from ``low`` to ``high``."""
+    """How a value is checked: by ``look``, unless its type is in ``exact`` or it is an int from ``low`` to ``high``."""
 
     exact: frozenset[type]
     low: int
@@ -126,7 +126,7 @@ def _wrapped(function: Any, rules: dict[str, Rule]) -> Any:
     if not function.__annotations__.keys() - {"return"}:
         return function
     checks: dict[str, Check | None] = {}
-    places: list[tuple[int, str, Check]] = []  # the same for those by position: this runs once per plan
+    places: list[tuple[int, str, Check]] = []  # the same by position: looked up faster, once per plan
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -161,7 +161,7 @@ def _checks(function: Any, rules: dict[str, Rule]) -> dict[str, Check | None]:
 
 
 def check_settings(function: Any, settings: dict[str, Any], **rules: Rule) -> None:
-    """The check of ``checked`` for what a function has been given before, and kept as it was."""
+    """The checks of ``checked`` for arguments that were given earlier and are kept in ``settings``."""
     for name, check in _checks(function, RULES | rules).items():
         if check is not None and name in settings:
             check.look(name, settings[name])
@@ -197,7 +197,7 @@ def _check(hint: Any, rule: Rule | None) -> Check | None:
         elif isinstance(origin, type) and origin not in (object, Any) and not origin.__module__.startswith("numpy"):
             kinds.append(origin)
         else:
-            return None  # arrays and what becomes one, type variables
+            return None  # arrays, what can become an array, type variables
     number = rule if {int, float} & set(kinds) else None
     number = number or (require_non_negative if float in kinds else require_positive_int if int in kinds else None)
     classes = [kind for kind in kinds if kind not in NUMBERS]
@@ -221,7 +221,7 @@ def _check(hint: Any, rule: Rule | None) -> Check | None:
 
 
 def _range(rule: Rule | None) -> tuple[int, int]:
-    """The integers that a rule of integers leaves as they are; of another rule none."""
+    """The range of integers that a rule accepts as they are; an empty range if it is not a rule for integers."""
     if getattr(rule, "func", rule) is not require_positive_int:
         return 1, 0
     limits = getattr(rule, "keywords", {})

@@ -14,11 +14,11 @@ from livarot.core.linalg import factor_dense, one_block, project_dense, solve_de
 from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
 
-Wide = NDArray[Any]  # of numpy.longdouble, whose arithmetic numpy's annotations take for that of doubles
+Wide = NDArray[Any]  # of numpy.longdouble: numpy's annotations say that its arithmetic gives doubles
 
 INSIDE = 1e-11  # a point no further outside than this share of the radius stays where it is
-TRUSTED = 1e-6  # residuals above are flagged
-POLISH = 8  # steps in extended precision; two or three are the rule
+TRUSTED = 1e-6  # residuals above this are flagged
+POLISH = 8  # most steps in extended precision; two or three are usual
 
 
 class Projection(NamedTuple):
@@ -26,7 +26,7 @@ class Projection(NamedTuple):
 
     ``kkt`` is ``|M(x - x0) + mu A(x - c)|`` relative to ``|M(x0 - c)| + |M(x - c)|``, of the point as it is returned.
     ``well_conditioned`` is False when a factorisation met a pivot below rounding, when ``kkt`` exceeds 1e-6, or when
-    the point is outside by more than that share of the radius: then the answer can be trusted as far as ``kkt`` says.
+    the point is outside by more than that share of the radius: then trust the answer only as far as ``kkt`` says.
     """
 
     point: FloatArray
@@ -137,7 +137,7 @@ def _norm(x: Wide) -> Any:
 
 
 def _order(argument: str, matrix: FloatArray) -> float:
-    """The power of four next to a matrix's largest entry."""
+    """The power of four nearest to a matrix's largest entry."""
     largest = float(np.abs(matrix).max())
     if largest == 0.0:
         raise bad(argument, "is zero", cure="give a positive definite matrix")
@@ -172,7 +172,7 @@ def _polish(
     """Refine (M + mu A) x = M target and |x|_A = radius with residuals and norms in extended precision.
 
     Plain double precision leaves |x|_A, and with it mu, wrong by rounding times the condition of A.  Of x and the move
-    y = target - x, for which (M + mu A) y = mu A target, the shorter one is refined: its error is relative to it.
+    y = target - x, for which (M + mu A) y = mu A target, the shorter one is refined: errors are relative to its length.
     """
     wide_m, wide_a, aim, point = _wide(m, a, target, x)
     near = _norm(aim - point) < _norm(point)
@@ -200,6 +200,6 @@ def _polish(
     largest = np.abs(point).max()
     if not largest > 0.0:
         return x, mu
-    unit = point / largest  # a radius of 1e-300 has no square
+    unit = point / largest  # the square of a radius of 1e-300 underflows
     length = np.sqrt(unit @ wide_a @ unit)
     return np.asarray(unit * (np.longdouble(radius) / length), dtype=np.float64), mu

@@ -1,7 +1,7 @@
 """Functions that only compiled functions call.
 
 numba optimises every function by itself, then again within each of its callers, and keeps machine code of all of them:
-for kernels that are built of small functions most of the compilation goes into that.  A function made by :func:`inner`
+for kernels built of small functions, that takes most of the compile time.  A function made by :func:`inner`
 is translated once and optimised only as a part of the functions that Python calls (:func:`livarot.core.jit.jit`).
 """
 
@@ -24,7 +24,7 @@ from livarot.core.jit import Kernel
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a function that is only ever part of others: optimised and turned into machine code there."""
+    """The code of a function that is only a part of others: it is optimised and turned into machine code with them."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -58,7 +58,7 @@ class _AfterLowering(LoweringPass):
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        # what callers know it by: numba asks for a builtin method, and this one raises if Python calls it
+        # numba wants a builtin method by which callers know the function; this one raises if Python calls it
         entry = {"compiled functions only": None}.__getitem__
         state["cr"] = state["cr"]._replace(cfunc=entry)
         state.targetctx.insert_user_function(entry, state["cr"].fndesc, [state.library])
@@ -66,7 +66,7 @@ class _AfterLowering(LoweringPass):
 
 
 class _PartLower(Lower):
-    """Lowering that takes a tuple of views for what it is: numbers, with no references to count in any of them."""
+    """Lowering that treats a tuple of views as plain numbers: there are no references to count in it."""
 
     def incref(self, typ: Any, val: Any) -> None:
         if self.context.data_model_manager[typ].contains_nrt_meminfo():
@@ -83,7 +83,7 @@ class _PartLowering(BaseNativeLowering):
     lowering_class = _PartLower
 
 
-# replaced by what is above; and for arrays as expressions, closures and overloads to inline, which parts do not have
+# the first is replaced by the passes above; the others serve array expressions, closures and overloads: not used here
 _LEFT_OUT = (NativeLowering, NopythonRewrites, InlineClosureLikes, InlineOverloads)
 
 

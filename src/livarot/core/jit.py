@@ -1,14 +1,14 @@
 """How hot loops are compiled, in one place.
 
-``error_model="numpy"``: a division by zero branch in every ``/`` would keep loops from being vectorised.
+``error_model="numpy"``: a branch for division by zero in every ``/`` would keep loops from being vectorised.
 ``fastmath`` stays off and nothing runs in parallel inside a kernel, so that results do not depend on how the
 work was split; ``nogil`` lets threads run different seeds side by side.
 
 Machine code is kept in numba's cache folder.  It depends on the source of a kernel and of all it calls, so it belongs
 to one state of the sources (:func:`read_sources`): after an edit the kernels in the folder of that module, and in the
-layers above it, are compiled again, into the same files.  Each file carries its SHA-256: what is damaged there, in
-whatever way, is compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads
-them with pickle: nobody but its owner should be able to write there.
+layers above it, are compiled again, into the same files.  Each file carries its SHA-256: a kernel whose file is damaged
+in any way is compiled again, with a warning that names the folder.  Files in that folder are code, and numba reads them
+with pickle: only its owner should be able to write there.
 """
 # mypy: disable-error-code="no-untyped-call"
 
@@ -35,7 +35,7 @@ Kernel = Callable[..., Any]
 logger = logging.getLogger(__name__)
 PACKAGE = str(Path(__file__).parents[1])
 LAYERS = (  # of folders, from below; imports point down, so kernels depend on their own folder and on those below
-    ("",),  # modules of no folder
+    ("",),  # modules outside any folder
     ("core",),
     ("model",),
     ("planning", "estimation", "confidence", "simulation"),
@@ -51,7 +51,7 @@ counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this pr
 
 
 def folders_of(module: str) -> list[str]:
-    """The folders of the package that kernels of a module can depend on: all of them for modules of others."""
+    """The folders of the package that kernels of a module can depend on: all of them if it is a user's module."""
     package, own = (*module.split("."), "")[:2]
     below: list[str] = []
     for layer in LAYERS:
@@ -74,18 +74,18 @@ def read_sources(folder: str) -> bytes:
     return digest.digest()
 
 
-first_read = cache(read_sources)  # as it was when the first kernel was defined that may depend on it
+first_read = cache(read_sources)  # the folder as it was when the first kernel that may depend on it was defined
 
 
 class _Names(CompileResultCacheImpl):
-    """Files are named after their functions, without the line number: an edit above would leave them behind."""
+    """Files are named after their functions, without the line number, which an edit above would change."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         return str(super().get_filename_base(fullname, abiflags)).replace(f"-{self._lineno}.py", ".py")
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """numba's files, machine code with a SHA-256 of it and of the sources behind it (numba itself reads past it)."""
+    """numba's files, with a SHA-256 of the machine code and of its sources at their end (numba ignores it)."""
 
     def _digest(self, whole: bytes) -> bytes:
         return hashlib.sha256(self._source_stamp[1] + whole).digest()
@@ -104,7 +104,7 @@ class _CheckedFiles(IndexDataCacheFile):
 
 
 class KernelCache(FunctionCache):
-    """numba's cache of a function; what cannot be read or written there does not keep anybody from computing."""
+    """numba's cache of a function; files that cannot be read or written cost a compilation, not the computation."""
 
     _impl_class = _Names
 
@@ -139,9 +139,9 @@ class KernelCache(FunctionCache):
 def _tell() -> None:
     """Say, before the first compilation of a process, that it will take a while.
 
-    At level INFO, since nothing is wrong.  But a first call that is silent for so long looks as if it hung, and a
-    notebook or a script that has set up no logging shows no records of a library.  There this one goes to standard
-    error, as Python does with warnings that nobody handles; processes that work for another one leave it to that.
+    The level is INFO, since nothing is wrong.  But a first call that is silent for so long looks as if it hung, and a
+    notebook or a script without a logging setup shows no records of a library.  There the line goes to standard error,
+    as unhandled warnings do in Python; worker processes leave it to the process that started them.
     """
     logger.info(TELLING, FIRST_RUN)
     above = (logging.getLogger("livarot"), logging.getLogger())
@@ -158,16 +158,16 @@ def jit(function: Kernel) -> Kernel:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
         return np.errstate(all="ignore")(function)
-    options: Any = {"no_cfunc_wrapper": True}  # nobody calls it by a C address
+    options: Any = {"no_cfunc_wrapper": True}  # it is never called through a C pointer
     compiled: Any = njit(nogil=True, error_model="numpy", **options)(function)
     setattr(compiled, "_cache", KernelCache(function))  # noqa: B010 (numba's types do not tell of it)
     return cast("Kernel", compiled)
 
 
 def compile_only(kernel: Any, *types: Any) -> None:
-    """Compile a kernel for these types of arguments; for types that nobody asked for it raises a TypeError from now on.
+    """Compile a kernel for these types of arguments; for any other types it raises a TypeError from now on.
 
-    So it can be handed what comes from outside: numba looks at the types anyway, faster than Python would.
+    So it can be handed arguments from outside: numba checks their types anyway, faster than Python would.
     """
     with _compiling:
         if not config.DISABLE_JIT and types not in kernel.overloads:  # type: ignore[attr-defined]

@@ -13,8 +13,9 @@ A lane is a value (an LLVM vector): what happens to a copy does not change the o
 arrays whose last axis has W numbers, seen through :func:`lanes`: ``lanes(a)[i, k]`` is the lane ``a[i, k, :]``.
 :func:`take` and :func:`put` gather and scatter a lane from W places of a flat view (:mod:`livarot.core.views`).
 
-Every lane is computed by the same operations whatever its neighbours are, without fused or reordered arithmetic, so
-results do not depend on how problems were grouped, nor on the width of the machine's registers (LLVM splits vectors).
+Each of the W numbers is computed by the same operations whatever its neighbours are, without fused or reordered
+arithmetic, so results do not depend on how problems were grouped, nor on the width of the machine's registers (LLVM
+splits vectors).
 
 *Spare lanes.*  Where fewer than W problems are left, the spare lanes repeat the last problem: they are computed twice,
 to the same bits, and may be written twice.  No kernel needs a mask for them.
@@ -147,7 +148,7 @@ def load_lane(array: Any, first: int) -> Any:
 
 
 def put(array: Any, places: Any, shift: Any, x: Any) -> None:
-    """array[places[l] + shift] = x in lane l; of lanes with one place the last one stays."""
+    """array[places[l] + shift] = x in lane l; where several lanes have the same place, the last one is kept."""
     for number, place in zip(np.broadcast_to(x, W), places, strict=True):
         array[place + shift] = number
 
@@ -241,7 +242,7 @@ def _lanes_to(result: Any) -> Emit:
 
 
 def _masks_to(result: Any) -> Emit:
-    """Operators on masks; a truth value counts as one where the function is ours."""
+    """Operators on masks; in functions of this module a truth value counts as a mask."""
     return lambda *kinds: (
         signature(result, *[_mask] * len(kinds))
         if all(kind == _mask or isinstance(kind, types.Boolean) for kind in kinds)

@@ -1,4 +1,4 @@
-"""The law of a choice, of floats or of lanes: logits, probabilities, expectations (:mod:`livarot.core.mnl`)."""
+"""The law of a choice, for floats or for lanes: logits, probabilities, expectations (:mod:`livarot.core.mnl`)."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def coordinate(graph, pair, j):
 def pair_law(graph, pair, theta, local, p):
     """p_i = softmax(offset_i + phi_i . theta) of a pair's outcomes (:mod:`livarot.model.ragged`).
 
-    ``local`` is memory for the coordinates of theta that the pair uses, ``p`` for at least as many numbers as outcomes.
+    ``local`` is memory for the coordinates of theta that the pair uses, ``p`` has room for the pair's outcomes.
     """
     row = graph.row_start[pair]
     n, m = graph.row_start[pair + 1] - row, pair_columns(graph, pair)
@@ -87,9 +87,9 @@ def mean_row(p, phi, mean):
 
 @inner
 def spread(p, phi, mean, weight, away):
-    """Weights w_k and columns a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k'; how many.
+    """Weights w_k and columns a_k with sum_i p_i (phi_i - mean)(phi_i - mean)' = sum_k w_k a_k a_k', and how many.
 
-    One is enough for two outcomes: w = p_1 p_2, a = phi_1 - phi_2.
+    One column is enough for two outcomes: w = p_1 p_2, a = phi_1 - phi_2.
     """
     n, m = phi.shape
     if n == 2:

@@ -29,7 +29,7 @@ class Blocks(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a projection writes to: a packed matrix and its factor, and vectors."""
+    """Memory that a projection writes to: a packed matrix and its factor, and vectors."""
 
     shifted: Any  # (G,)
     low: Any  # (G,)
@@ -40,7 +40,7 @@ class Room(NamedTuple):
 
 @inner
 def make_room(matrices, vectors):
-    """The room in two rows and three rows of arrays, which have to outlive it."""
+    """The room in two rows of ``matrices`` and three rows of ``vectors``, which have to outlive it."""
     return Room(matrices[0], matrices[1], vectors[0], vectors[1], vectors[2])
 
 
@@ -100,7 +100,7 @@ def product(blocks, a, x, out):
 
 @inner
 def factor(blocks, a, low):
-    """The factors of all blocks; was no pivot raised?"""
+    """The factors of all blocks; True if no pivot was raised."""
     sound = True
     for b in range(len(blocks.first) - 1):
         sound &= cholesky(block_of(blocks, a, b), block_of(blocks, low, b))
@@ -189,7 +189,7 @@ def scale(x, by):
 
 @inner
 def product_and_error(a, b):
-    """a b rounded, and what rounding took away, exactly (Dekker 1971)."""
+    """The rounded product a b and its exact rounding error (Dekker 1971)."""
     far_a, far_b = 134217729.0 * a, 134217729.0 * b  # 2^27 + 1
     high_a, high_b = far_a - (far_a - a), far_b - (far_b - b)
     low_a, low_b = a - high_a, b - high_b
@@ -216,7 +216,7 @@ def distance(blocks, a, x, y):
 
 @inner
 def draw_inside(blocks, shape, center, radius, bound, x):
-    """Move x straight to the centre, as far as |x - center|_shape <= radius and |x| <= bound ask for it."""
+    """Move x straight towards the centre, as far as |x - center|_shape <= radius and |x| <= bound require."""
     away = distance(blocks, shape, x, center)
     share = radius / away if away > radius * (1.0 + OUTSIDE) else 1.0
     length, core, square, cross = 0.0, 0.0, 0.0, 0.0
@@ -254,7 +254,7 @@ def packed_distance(bundle, a, x, y):
 
 @jit
 def factor_dense(a, low):
-    """The lower factor (n, n) of a matrix, with reciprocal diagonal; was no pivot raised?"""
+    """The lower factor (n, n) of a matrix, with reciprocal diagonal; True if no pivot was raised."""
     return cholesky(view(a), view(low))
 
 

@@ -1,7 +1,7 @@
 """Recycled memory for states that are copied every episode.
 
 A state is never changed in place, so each update makes new arrays; fresh pages for them cost more than the update of a
-large sparse model.  An array is used again only when nobody but the pool holds it: what a caller keeps stays as it is.
+large sparse model.  An array is used again only when the pool alone refers to it: what a caller keeps stays as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def fresh_copy(array: FloatArray) -> FloatArray:
     pools: dict[tuple[int, ...], list[FloatArray]] = _local.__dict__.setdefault("pools", {})
     pool = pools.setdefault(array.shape, [])
     for index in range(len(pool)):
-        if sys.getrefcount(pool[index]) == 2:  # the pool and this call
+        if sys.getrefcount(pool[index]) == 2:  # references: the pool and this call
             np.copyto(pool[index], array)
             return pool[index]
     new = array.copy()

@@ -51,7 +51,7 @@ def _logits(logits: ArrayLike) -> FloatArray:
     wrong = np.argwhere(~np.isfinite(z.max(axis=-1)))
     if len(wrong):
         where, cure = tuple(wrong[0]) or None, "give finite numbers or -inf"
-        raise bad("logits", "NaN, or the largest is infinite", index=where, count=len(wrong), cure=cure)
+        raise bad("logits", "have a NaN or an infinite maximum", index=where, count=len(wrong), cure=cure)
     return z
 
 

@@ -3,7 +3,7 @@
 A loop that calls a function by its address is compiled once, whatever it calls; the function is compiled by itself, for
 one combination of types, when its address is first asked for, and kept on disk like a kernel (:mod:`livarot.core.jit`).
 There it is found by a digest of its code and of all that its code names (:func:`code_of`): functions made by one
-factory differ in what they close over, and none is ever mistaken for another.
+factory differ in what they close over, and must not be mistaken for each other.
 """
 # mypy: disable-error-code="no-untyped-call"
 
@@ -25,7 +25,7 @@ from livarot.core.jit import Kernel, KernelCache
 
 
 class Native:
-    """A function with an address; from Python it is called as it is.
+    """A function with an address; Python calls the function itself, not its compiled form.
 
     ``kinds`` are the types of its arguments; its files are named after ``module`` and ``name``.
     """
@@ -42,19 +42,19 @@ class Native:
 
     @cached_property
     def address(self) -> int:
-        """Where its machine code is; compiles it or loads it from the cache."""
+        """Where the function's machine code is, after compiling it or loading it from the cache."""
         options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         compiled: Any = njit(nogil=True, error_model="numpy", **options)(self.function)
         compiled._cache = _DigestCache(self.function, self.digest)
-        self.function.__qualname__ += f"_{self.digest}"  # names of machine code come from it, and must differ, too
+        self.function.__qualname__ += f"_{self.digest}"  # machine code is named after it, and names must differ too
         compiled.compile(self.kinds)
         (found,) = compiled.overloads.values()
-        self._kept = compiled  # as long as the address is
+        self._kept = compiled  # keeps the machine code alive as long as its address
         return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
 
 
 class _DigestCache(KernelCache):
-    """Machine code found by a digest, where numba looks at the bytes of a function alone."""
+    """A cache that finds machine code by a digest; numba's own looks at the bytecode of the function alone."""
 
     def __init__(self, function: Kernel, digest: str) -> None:
         super().__init__(function)
@@ -65,7 +65,7 @@ class _DigestCache(KernelCache):
 
 
 def emit_call(context: Any, builder: Any, sig: Signature, address: Any, args: list[Any]) -> Any:
-    """The instructions that call what is at an address, compiled for that signature; errors are passed on."""
+    """The instructions that call the function at an address, which has that signature; errors are passed on."""
     kind = context.call_conv.get_function_type(sig.return_type, sig.args)
     function = builder.inttoptr(address, kind.as_pointer())
     status, result = context.call_conv.call_function(builder, function, sig.return_type, sig.args, args)
@@ -75,15 +75,14 @@ def emit_call(context: Any, builder: Any, sig: Signature, address: Any, args: li
 
 
 def digest_of(*parts: Any) -> str:
-    """SHA-256, shortened, of what decides the machine code of functions and what else is named."""
+    """A shortened SHA-256 of what decides the machine code of the parts: functions, or values that they name."""
     return hashlib.sha256(repr([code_of(part) for part in parts]).encode()).hexdigest()[:16]
 
 
 def code_of(part: Any, seen: tuple[Any, ...] = ()) -> Any:
     """What decides the machine code of a function: its code, what it names, and the code of the functions it names.
 
-    What cannot be compared gets a mark that never comes again: then the function is compiled once more, but never
-    mistaken for another one.
+    What cannot be compared gets a random mark: the function is then compiled once more, but never mistaken for another.
     """
     function = getattr(part, "py_func", part)
     if any(function is one for one in seen):

@@ -1,4 +1,4 @@
-"""How much memory something may take: estimated, and refused, before any of it is asked for.
+"""How much memory something may take: what is too large is refused before any of it is allocated.
 
 The limit is half of the machine's memory, or the number of bytes in the environment variable ``LIVAROT_MAX_BYTES``.
 """
@@ -10,8 +10,8 @@ import os
 from livarot.errors import bad
 
 SETTING = "LIVAROT_MAX_BYTES"
-SHARE = 2  # of the machine's memory, one part in so many
-UNKNOWN = 4 << 30  # where a machine does not say what it has
+SHARE = 2  # the limit is the machine's memory divided by this
+UNKNOWN = 4 << 30  # bytes of memory assumed where the machine does not say
 
 
 def memory_limit() -> int:
@@ -43,7 +43,7 @@ def in_words(n_bytes: int) -> str:
 
 
 def require_memory(argument: str, what: str, numbers: int) -> None:
-    """Refuse, in the name of ``argument``, ``what`` would hold so many ``numbers`` of eight bytes.
+    """Refuse ``argument`` if ``what`` would hold too many ``numbers`` of eight bytes each.
 
     >>> require_memory("horizon", "the rewards (H, S, A)", 10**14)
     Traceback (most recent call last):

@@ -2,8 +2,8 @@
 
 Factors are lower triangular with *reciprocal* diagonals.  They are always recomputed from the matrix, never updated by
 rank one: at condition 1e9 rank-one updates lose five digits after a million steps.  A pivot that is not safely
-positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry and told, so that a near-singular matrix gives a
-defined answer and a flag instead of NaN.
+positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry, and the caller is told, so that a near-singular
+matrix gives a defined answer and a flag instead of NaN.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -17,7 +17,7 @@ PIVOT_FLOOR = 1e-15
 
 @inner
 def cholesky(a, low):
-    """low low' = a, with reciprocal diagonal; the lower part of ``a`` is read.  Was no pivot raised?"""
+    """low low' = a, with reciprocal diagonal; only the lower part of ``a`` is read.  True if no pivot was raised."""
     n = len(a)
     floor = maximum(PIVOT_FLOOR * a[0, 0], 1e-300)
     for i in range(1, n):

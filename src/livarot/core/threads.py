@@ -1,9 +1,9 @@
 """Threads that end when they are asked to: for loops over seeds, cells and files.
 
-Only the main thread hears Ctrl-C, and nobody can interrupt a thread from outside.  So each thread gets a function to
-call between two of its steps, which raises :class:`Stopped` as soon as another thread has failed or the caller was
-interrupted.  Whoever is in the middle of a long step then (a kernel, a compilation) is not waited for longer than
-``PATIENCE``: the threads are daemons, end at their next look, and do not keep the interpreter.
+Only the main thread receives Ctrl-C, and a thread cannot be interrupted from outside.  So each thread gets a function
+``look`` to call between two of its steps, which raises :class:`Stopped` as soon as another thread has failed or the
+caller was interrupted.  The caller waits at most ``PATIENCE`` for threads in the middle of a long step (a kernel, a
+compilation): they are daemons, end at their next call of ``look``, and do not keep the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-PATIENCE = 1.0  # seconds that the interrupted wait for threads to come to the end of a step
+PATIENCE = 1.0  # seconds that an interrupted caller waits for its threads to end
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Look = Callable[[], None]
@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 class Tally:
-    """How much of ``total`` threads have done, told to ``progress`` by one of them at a time."""
+    """How much of ``total`` the threads have done, reported to ``progress`` by one of them at a time."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.done, self.total = 0, total
@@ -69,7 +69,7 @@ def in_threads(work: Callable[[Item, Look], Result], items: Sequence[Item], work
             try:
                 finished.put((place, work(items[place], look), None))
             except BaseException as error:  # raised again by the caller
-                finished.put((place, None, error))  # before the others hear of it: theirs come later
+                finished.put((place, None, error))  # before the others are stopped, so that this error comes first
                 stop.set()
 
     threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(workers, len(items)))]

@@ -2,7 +2,7 @@
 
 A view is an address and a shape (C order, up to three axes).  It does not own its memory, so passing it on, keeping it
 in a NamedTuple or taking a part of it costs nothing, where an array's references would be counted every time; the array
-belongs to whoever called the kernel from Python, or to a variable that outlives the view.
+belongs to the Python code that called the kernel, or to a variable that outlives the view.
 
 >>> import numpy as np
 >>> v = view(np.arange(6.0).reshape(2, 3))
@@ -75,9 +75,9 @@ _INT = ir.IntType(64)
 def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
     """The compiled form of a Python function: what it gives for which types, and its instructions.
 
-    ``typer`` is asked with the types of the arguments.  It gives None, the type of the result, or a signature with the
-    types that the arguments are converted to first.  Functions that numba knows already name the ``kinds`` they are
-    extended to.
+    ``typer`` is called with the types of the arguments.  It gives None (they do not fit), the type of the result, or a
+    signature with the types that the arguments are converted to first.  For functions that numba knows already,
+    ``kinds`` are the types that they are extended to.
     """
 
     class Template(AbstractTemplate):
@@ -89,7 +89,7 @@ def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
 
     typing, ours = cpu_target.typing_context, types.Function(Template)
     known = typing._lookup_global(function)
-    typing._insert_global(function, ours.augment(known) if known else ours)  # asked first: numba tries one by one
+    typing._insert_global(function, ours.augment(known) if known else ours)  # numba tries them in order: ours first
     lower_builtin(function, *(kinds or [types.VarArg(types.Any)]))(emit)
 
 
@@ -250,11 +250,11 @@ class Bundle(array):  # type: ignore[type-arg]
     """A NamedTuple of C-contiguous arrays, numbers and further NamedTuples, as one argument of a kernel.
 
     Handing twenty arrays to a compiled function costs microseconds each time; a bundle is made once and costs as much
-    as one array.  :func:`opened` gives the same NamedTuple back, with views in place of the arrays.  What counts as a
-    whole number (``__index__``) is one: also another bundle, which is its address.
+    as one array.  :func:`opened` gives the same NamedTuple back, with views in place of the arrays.  Whatever has an
+    ``__index__`` is stored as that whole number: another bundle, for instance, as its address.
 
-    It is an array of addresses, lengths and numbers, with a class for each combination of types: numba knows the type
-    of a buffer by its class, without a look at attributes, which would take as long as the call.
+    A bundle is an array of addresses, lengths and numbers, with a class for each combination of types: numba knows the
+    type of a buffer by its class, without looking at attributes, which would take as long as the call.
     """
 
     fields: Any  # the arrays stay alive as long as the bundle does
@@ -288,7 +288,7 @@ class BundleType(types.Type):
 
 
 def _listed(item: Any, entries: list[int]) -> Any:
-    """What an item is, to look its type up; its addresses, lengths and numbers are appended."""
+    """A description of an item, from which its type follows; its addresses, lengths and numbers go to ``entries``."""
     if isinstance(item, tuple):
         return type(item), *[_listed(field, entries) for field in item]
     if isinstance(item, np.ndarray):
@@ -333,7 +333,7 @@ class _BundleModel(models.PrimitiveModel):
 def _unbox_bundle(kind: BundleType, bundle: Any, c: Any) -> Any:
     buffer = c.pyapi.alloca_buffer()
     c.pyapi.get_buffer(bundle, buffer)
-    pointer = c.builder.load(c.builder.bitcast(buffer, _INT.as_pointer().as_pointer()))  # its first field
+    pointer = c.builder.load(c.builder.bitcast(buffer, _INT.as_pointer().as_pointer()))  # the first field of the buffer
     c.pyapi.release_buffer(buffer)
     return NativeValue(pointer)
 

@@ -32,11 +32,11 @@ FIRST_ROOM = 8
 
 
 class History(NamedTuple):
-    """The distinct pairs of every parameter and how often each outcome followed; room C doubles when it is short."""
+    """The distinct pairs of every parameter and how often each outcome followed; the capacity C doubles when full."""
 
     pairs: IntArray  # (R, K, C)
     counts: FloatArray  # (R, K, C, U)
-    used: IntArray  # (R, K) how much of C
+    used: IntArray  # (R, K) how many of the C places are used
 
 
 def empty_history(problem: Problem, n_replicas: int) -> History:
@@ -67,7 +67,7 @@ def record(problem: Problem, history: History, episodes: Episodes) -> History:
 def fit_history(
     problem: Problem, theta: FloatArray, history: History, reg: float, tol: float = 1e-10, max_iter: int = 100
 ) -> Estimate:
-    """The ridge estimate of every replica and parameter, started at ``theta`` (R, K, d), which is left as it is.
+    """The ridge estimate of every replica and parameter, started at ``theta`` (R, K, d), which is not changed.
 
     ``gram`` is the Hessian of the objective at the estimate, ridge included.  ``tol`` bounds the Newton decrement.
     """
@@ -90,14 +90,14 @@ def check_history(problem: Problem, history: History, replicas: int) -> None:
     check_shape("history.counts", history.counts, (*shape, *room[:1], problem.max_reachable))
     last = problem.rows.n_pairs - 1
     if history.pairs.size and not 0 <= history.pairs.min() <= history.pairs.max() <= last:
-        raise bad("history.pairs", f"has other pairs than 0..{last}", cure="use a state that was made for this problem")
+        raise bad("history.pairs", f"has pairs outside 0..{last}", cure="use a state that was made for this problem")
     if history.used.min() < 0 or history.used.max() > room[0]:
-        raise bad("history.used", f"says that more than {room[0]} pairs are kept, or less than none")
+        raise bad("history.used", f"counts more than {room[0]} pairs, or fewer than 0")
 
 
 @jit
 def _record(bundle, states, actions, choices, pairs, counts, used):
-    """Count an episode per replica; False if there is a transition that the problem does not have."""
+    """Count one episode per replica; False if there is a transition that the problem does not have."""
     model = opened(bundle)
     if actions.shape[1] != len(model.stage_table):
         return False

@@ -38,7 +38,7 @@ from livarot.model.problem import Problem
 
 
 class MaximumLikelihood(NamedTuple):
-    """The estimate, the Hessian of the objective there (packed, ridge included) and how it ended."""
+    """The estimate, the Hessian of the objective there (packed, ridge included) and how the solver ended."""
 
     theta: FloatArray  # (d,)
     hessian: FloatArray  # (G,)
@@ -91,7 +91,7 @@ Counted = tuple[IntArray, FloatArray, IntArray]
 
 
 def _counted(problem: Problem, pairs: IntArray, choices: Int32Array, weights: FloatArray) -> Counted:
-    """Distinct pairs that teach something (1, 1, C), the weights of their outcomes (1, 1, C, U), and C (1, 1)."""
+    """Distinct pairs that say something about theta (1, 1, C), the weights of their outcomes (1, 1, C, U), C (1, 1)."""
     teaches = problem.rows.pair_block[pairs] >= 0
     distinct, place = np.unique(pairs[teaches], return_inverse=True)
     counts = np.zeros((1, 1, len(distinct), problem.max_reachable))
@@ -109,9 +109,9 @@ def fit_counts(
     theta: FloatArray,
     hessian: FloatArray,
 ) -> FloatArray:
-    """Improve theta (R, K, d) in place and leave the Hessians (R, K, G) there: (R, K, 3) objective, decrement, steps.
+    """Improve theta (R, K, d) and fill the Hessians (R, K, G), in place; gives objective, decrement, steps (R, K, 3).
 
-    ``data`` are pairs (R, K, C), counts (R, K, C, U) and how many of C count (R, K).
+    ``data`` are pairs (R, K, C), counts (R, K, C, U) and how many of the C places are used (R, K).
     """
     report = np.empty((*theta.shape[:2], 3))
     _fit(learn_model(problem), *data, (float(reg), float(tol)), int(max_iter), bound, theta, hessian, report)
@@ -155,7 +155,7 @@ def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, re
 
 @inner
 def _newton(graph, data, own, tol, max_iter, bound, memory):
-    """Improve a parameter: (objective, decrement, steps)."""
+    """Improve a parameter; gives (objective, decrement, steps)."""
     (theta, hessian), blocks, order = own, Blocks(graph.block_start, graph.gram_start), graph.block_coords
     rows, squares, local = view(memory[0]), view(memory[1]), view(memory[2])
     point = _Point(rows[0], rows[1], hessian, local[0], local[1], local[2], local[3], local[4], view(memory[3]))
@@ -192,7 +192,7 @@ def _newton(graph, data, own, tol, max_iter, bound, memory):
 
 @inner
 def keep_on_ball(blocks, point, bound, step, target, unit, room):
-    """step <- to the projection of x + step on the ball, in the norm of the Hessian."""
+    """step <- the step to the projection of x + step on the ball, in the norm of the Hessian."""
     identity(blocks, 1.0, unit)
     add(point.x, 1.0, step, target)
     project_packed(blocks, point.hessian, unit, target, bound, step, room)

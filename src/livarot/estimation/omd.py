@@ -102,7 +102,7 @@ def omd_update(
     return stepped(problem, estimate, episodes, (require_non_negative("step_size", step_size), None), within)
 
 
-# eta, and what phi phi' of one outcome is taken to be worth (ONS), or None where the Hessian says (OMD)
+# the step size eta, and the assumed curvature per phi phi' of an outcome (ONS), or None for the Hessian itself (OMD)
 StepRule = tuple[float, float | None]
 
 
@@ -120,12 +120,12 @@ def stepped(problem: Problem, estimate: Estimate, episodes: Episodes, rule: Step
 
 
 def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> None:
-    """The steps of one episode per replica, in place; our error if something belongs to another problem."""
+    """The steps of one episode per replica, in place; a LivarotError if something belongs to another problem."""
     replicas = len(episodes.states)
     if len(within.radius) != replicas:
         check_shape("within.radius", within.radius, new.theta.shape[:1])
     pending = np.zeros((replicas, problem.n_parameters), INT8)
-    # parameters of an ellipsoid are all looked at: no length is below -1
+    # with an ellipsoid every parameter has to be checked: every square length exceeds -1
     limit = -1.0 if within.center.size else within.bound * within.bound * (1.0 + SLACK)
     model, turn = _model(problem, rule), 0
     while True:
@@ -171,7 +171,7 @@ def check_set(estimate: Estimate, within: ParameterSet) -> None:
 
 
 def project(problem: Problem, estimate: Estimate, within: ParameterSet, chosen: Any) -> None:
-    """The chosen parameters (R, K) to the nearest points of Theta in the norms of their Gram matrices, in place."""
+    """Project the chosen parameters (R, K) on Theta in the norms of their Gram matrices, in place."""
     sets: tuple[FloatArray, ...] = within[1:]
     if within.center.size:
         check_set(estimate, within)
@@ -194,18 +194,18 @@ class _Numbers(NamedTuple):
     theta: Any
     gram: Any
     whiten: Any
-    pending: Any  # 1 where Theta was left
+    pending: Any  # 1 where a step left Theta
     dim: Any
     size: Any  # of a packed matrix
 
 
 @jit
 def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, pending):
-    """The steps of an episode from a turn on; 0 when all are done, -1 if something is not of this problem.
+    """The steps of an episode from a turn on; 0 when all are done, -1 if a transition is not one of the problem's.
 
-    Turn 2w makes the steps of wave w: of all stages, or of stage w where they share a parameter.  Where Theta was left,
-    ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD), and turn 2w + 1 is due once theta has been projected in the
-    norm of ``gram``: it gives both their new values.
+    Turn 2w makes the steps of wave w: of all stages, or of stage w where they share a parameter.  Where a step leaves
+    Theta, ``gram`` becomes Ht and ``whiten`` keeps Hcal (OMD).  Once theta has been projected in the norm of ``gram``,
+    turn 2w + 1 is due: it gives both of them their new values.
     """
     model, replicas = opened(bundle), len(states)
     size = model.graph.gram_start[len(model.graph.gram_start) - 1]
@@ -219,7 +219,7 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
 
 @inner
 def _turns(model, states, actions, choices, rule, turn, own, transitions, memory):
-    """:func:`_update`; what the views see belongs to the caller."""
+    """:func:`_update` on views of memory that belongs to the caller."""
     rows, horizon = view(transitions), len(model.stage_table)
     seen, at = Seen(rows[0], rows[1], rows[2]), make_places(memory)
     waves = horizon if model.n_parameters == 1 else 1
@@ -245,9 +245,10 @@ def _turns(model, states, actions, choices, rule, turn, own, transitions, memory
 
 @inner
 def _advance(graph, seen, at, every, rate, information, limit, projected, own, room):
-    """The step of W transitions, each with a parameter (or block) of its own, or its end; has one left Theta?
+    """The step of W transitions, each with a parameter (or block) of its own, or the end of a step after a projection.
+    True if a parameter left Theta.
 
-    Step and end are the same arithmetic: law, curvature, factor.  It stands here once, so that all of it is inlined.
+    A step and its end share their arithmetic: law, curvature, factor.  It is written once here, so that it is inlined.
     """
     if projected:
         due = own.pending[seen.own[at.seen[0]]] > 0 and information is None

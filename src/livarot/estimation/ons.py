@@ -27,7 +27,7 @@ from livarot.model.problem import Problem
 
 def ons_update(problem: Problem, estimate: Estimate, episodes: Episodes, information: float, bound: float) -> Estimate:
     """One step per stage with the transitions of one episode per replica, in stage order; ``information`` is
-    kappa_small/2, what phi phi' of one outcome is taken to be worth."""
+    kappa_small/2, the assumed curvature per phi phi' of an outcome."""
     rule = 1.0, float(information)
     return stepped(problem, estimate, episodes, rule, ball(problem, float(bound), len(estimate.theta)))
 

@@ -64,7 +64,7 @@ def project_parameters(bundle, order, gram, bound, center, shape, radius, theta,
 
 @inner
 def project_one(blocks, order, metric, region, x, matrices, vectors):
-    """One projection; ``region`` is (bound, radius, center, shape), the last two of an ellipsoid only."""
+    """One projection; ``region`` is (bound, radius, center, shape), the last two for an ellipsoid only."""
     bound, radius, center, shape = region
     squares, rows, bounded = view(matrices), view(vectors), math.isfinite(radius)
     unit = squares[2]

@@ -1,8 +1,8 @@
 """Transitions as the estimates read them: W at a time, as lanes.
 
 The transitions in the lanes have blocks of one size n.  Features of a pair are spread over all coordinates of its
-block, with zeros where the pair has none, and outcomes beyond those of a pair have probability 0, so that the lanes
-differ in their numbers only.  Adding these zeros changes no bit, so results do not depend on what shares the lanes.
+block, with zeros where the pair has none, and outcomes beyond those of a pair have probability 0, so that all lanes
+have the same shape.  Adding these zeros changes no bit, so results do not depend on what shares the lanes.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -42,7 +42,7 @@ def learn_model(problem: Problem) -> Bundle:
     """The :class:`LearnModel` of a problem."""
     rows, sizes = problem.rows, np.diff(problem.rows.block_start)
     most_out = problem.max_reachable
-    own = sizes[rows.pair_block]  # two outcomes have a formula of their own, and so have all columns of a block
+    own = sizes[rows.pair_block]  # there are formulas for two outcomes, and for pairs with all columns of their block
     kind = 4 * own + 2 * (rows.col_count == own) + (rows.outcomes == 2)
     tables = rows.graph, problem.stage_table, problem.stage_parameter
     numbers = problem.n_states, problem.n_actions, *problem.theta_shape, most_out
@@ -53,10 +53,10 @@ def learn_model(problem: Problem) -> Bundle:
 
 
 class Seen(NamedTuple):
-    """Transitions that teach something."""
+    """Transitions that say something about theta."""
 
     pair: Any
-    own: Any  # whose parameter: replica * K + k
+    own: Any  # which parameter they belong to: replica * K + k
     chosen: Any  # which outcome
 
 
@@ -71,7 +71,8 @@ def pair_of(model, h, s, a, c):
 
 @inner
 def collect(model, states, actions, choices, first, last, seen):
-    """The transitions of stages first to last, those of one kind together; their number, -1 if one is foreign."""
+    """Collect the transitions of stages first to last, those of one kind together; gives their number, or -1 if one is
+    not a transition of the problem."""
     blocks, found = model.graph.pair_block, 0
     for r in range(len(actions)):
         for h in range(first, last):
@@ -84,7 +85,7 @@ def collect(model, states, actions, choices, first, last, seen):
                 seen.own[found] = r * model.n_parameters + model.stage_parameter[h]
                 found += 1
     placed = 0
-    while placed < found:  # there are few kinds as a rule: sweep once for each
+    while placed < found:  # one sweep for each kind: usually there are few
         lead = model.kind[seen.pair[placed]]
         for i in range(placed, found):
             if model.kind[seen.pair[i]] == lead:
@@ -127,12 +128,12 @@ class Room(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the numbers of W transitions lie; beyond a pair's outcomes and columns: anywhere."""
+    """Where the numbers of W transitions lie; places beyond a pair's outcomes and columns are arbitrary but valid."""
 
     outcome: Any  # (U, W) offsets
-    row: Any  # (U, W) features of an outcome ...
+    row: Any  # (U, W) where the features of an outcome begin ...
     column: Any  # (n, W) ... and how far from there, unless the pairs have all columns of their blocks
-    feature: Any  # (W,) one of them
+    feature: Any  # (W,) one of these places
     coordinate: Any  # (n, W) in theta
     theta: Any  # (W,) the whole parameter
     gram: Any  # (W,) the block's matrix
@@ -142,7 +143,7 @@ class Places(NamedTuple):
 
 @inner
 def memory_of(model):
-    """What :class:`Places` and :class:`Room` lie in; it has to outlive them."""
+    """The memory of :class:`Places` and :class:`Room`; it has to outlive them."""
     u, n = model.most_out, model.longest
     return (
         np.empty((2, u, W), dtype=np.int64),
@@ -203,7 +204,7 @@ def locate(graph, seen, first, count, sizes, at):
 
 @inner
 def make_room(u, n, memory):
-    """Room for transitions whose :class:`Places` are there already."""
+    """Room for transitions whose :class:`Places` are already filled."""
     vectors, squares = lanes(memory[4]), lanes(memory[5])
     return Room(
         outcomes=lanes(memory[3])[0, 0],
@@ -308,7 +309,7 @@ def square_length(theta, first, d):
 
 @inner
 def move(room, rate, at, theta, d, limit):
-    """theta <- theta - rate * step; is one of the whole parameters longer than the root of the limit?"""
+    """theta <- theta - rate * step; True if the square length of some whole parameter exceeds ``limit``."""
     for i in range(len(room.step)):
         room.theta[i] -= rate * room.step[i]
         put(theta, at.coordinate[i], 0, room.theta[i])
@@ -320,7 +321,7 @@ def move(room, rate, at, theta, d, limit):
 
 @inner
 def store(gram, whiten, at, to_gram, to_whiten):
-    """A symmetric matrix and a lower triangular one to where the blocks' matrices lie."""
+    """Store a symmetric and a lower triangular matrix where the blocks' matrices lie."""
     n = len(gram)
     for i in range(n):
         for j in range(i + 1):

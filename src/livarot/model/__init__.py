@@ -1,1 +1,1 @@
-"""The nouns: Problem (what a learner knows), MNLMDP (the truth), Plan and Episodes (what an agent gives and gets)."""
+"""The types: Problem (what a learner knows), MNLMDP (the truth), Plan and Episodes (what an agent gives and gets)."""

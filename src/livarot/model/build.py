@@ -1,4 +1,4 @@
-"""From what a user gives, functions of (h, s, a) or long arrays, to a problem: its constructors."""
+"""The constructors of a model, from what a user gives: functions of (h, s, a), or long arrays."""
 
 from __future__ import annotations
 

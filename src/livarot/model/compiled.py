@@ -1,4 +1,4 @@
-"""What compiled planners, judges and simulators read of a problem, as one argument."""
+"""What compiled planners, the judge and simulators read of a problem, as one argument."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Model(NamedTuple):
     node_state: Any
     start: Any  # (S,)
     reward: Any  # (H, S, A)
-    most_out: int  # largest numbers of outcomes, columns and coordinates of a block
+    most_out: int  # the largest number of outcomes, of columns and of coordinates of a block
     most_cols: int
     most_size: int
 
@@ -56,5 +56,5 @@ def blocks_of(problem: Problem) -> Bundle:
 
 @inner
 def own(array, r):
-    """What belongs to replica r in an array with one entry for each, or with a single one for all."""
+    """The entry of replica r in an array with one entry for each replica, or a single one for all."""
     return view(array)[r if len(array) > 1 else 0]

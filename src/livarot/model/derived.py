@@ -11,7 +11,7 @@ counting
 (14, 14)
 
 Another problem, such as a ``dataclasses.replace`` of this one, computes its own, and so does a copy or a pickle.
-Threads that ask at the same time may compute it twice, and all of them get the same object.
+Threads that ask at the same time may compute it several times, but all of them get the same object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an agent gives (a :class:`Plan`) and what it gets back (:class:`Episodes`), for R replicas at once.
 
-Compiled code indexes with what it is handed and does not look.  So whatever comes from outside passes one of the checks
-below first: policies and plans (:func:`check_policy`, :class:`PlanCheck`), episodes (:func:`check_episodes`,
+Compiled code does not check the indices it is handed.  So whatever comes from outside passes one of the checks below
+first: policies and plans (:func:`check_policy`, :class:`PlanCheck`), episodes (:func:`check_episodes`,
 :func:`first_foreign` within the kernels that learn from them) and estimates (:func:`check_estimate`).
 """
 # mypy: disable-error-code="no-untyped-def"
@@ -38,11 +38,11 @@ class Plan(NamedTuple):
 
     ``policy`` is int (R, H, S), or float (R, H, S, A) when actions are drawn at random; a leading axis of 1 is one
     policy for all replicas.  States that the start cannot reach keep action 0.  The rest is for the judge and is
-    None where an agent has no such thing: ``value`` (R, H+1, S) and ``start_value`` (R,) what the plan believes,
-    ``upper`` (R,) a certified upper bound of the start value over the confidence sets, ``inner_gap`` (R,) the
-    largest stationarity gap of the inner maxima relative to the stage's value range, and the confidence sets
-    ``{theta : |theta - center|_gram <= radius}`` per parameter.  ``engine`` says how an optimistic plan was computed
-    (:mod:`livarot.planning.optimistic.plan`).
+    None where an agent has no such thing: ``value`` (R, H+1, S) and ``start_value`` (R,) are the values the agent
+    believes in, ``upper`` (R,) is a certified upper bound of the start value over the confidence sets, ``inner_gap``
+    (R,) the largest first-order gap of the inner maxima relative to the stage's value range; ``center``, ``gram`` and
+    ``radius`` are the confidence sets ``{theta : |theta - center|_gram <= radius}``, one per parameter.  ``engine``
+    says how an optimistic plan was computed (:mod:`livarot.planning.optimistic.plan`).
     """
 
     policy: NDArray[np.int32] | FloatArray
@@ -96,9 +96,10 @@ class Episodes(NamedTuple):
 
 
 def check_estimate(problem: Problem, estimate: Estimate) -> None:
-    """Refuse an estimate that was made for another problem: kernels index its arrays without looking.
+    """Refuse an estimate that was made for another problem: kernels do not check the bounds of its arrays.
 
-    Shapes and types only, since a plan asks every time: theta (R, K, d), gram and whiten (R, K, G), float64.
+    Only shapes and types are checked, since this is done for every plan: theta (R, K, d), gram and whiten (R, K, G),
+    all float64.
     """
     try:
         theta, gram, whiten = estimate
@@ -120,7 +121,7 @@ def check_estimate(problem: Problem, estimate: Estimate) -> None:
 
 
 class Played(Episodes):
-    """Episodes that this package made: int32 arrays of the right shapes.  What is made out of them need not be."""
+    """Episodes that this package made: int32 arrays of the right shapes.  A changed copy is an ``Episodes`` again."""
 
     @classmethod
     def _make(cls, iterable: Any) -> Episodes:  # type: ignore[override]
@@ -128,7 +129,7 @@ class Played(Episodes):
 
 
 def typed(episodes: Episodes) -> Episodes:
-    """Episodes as contiguous int32 arrays (R, H + 1), (R, H), (R, H), whoever made them; ranges are not looked at."""
+    """Episodes of any origin as contiguous int32 arrays (R, H + 1), (R, H), (R, H); ranges are not checked."""
     if type(episodes) is Played:
         return episodes
     if not isinstance(episodes, tuple) or len(episodes) != 3:
@@ -162,7 +163,7 @@ def check_episodes(problem: Problem, episodes: Episodes) -> Episodes:
 
 
 def refuse_foreign(row_start: IntArray, table: NDArray[Any], n_states: int, n_actions: int, episodes: Episodes) -> None:
-    """Our error if a transition is none of the problem's; the arguments are those of :func:`first_foreign`."""
+    """Refuse episodes with a transition that the problem does not have; arguments as in :func:`first_foreign`."""
     horizon = episodes.actions.shape[1]
     if horizon != len(table):
         raise bad("episodes", f"have {horizon} stages, the problem has {len(table)}")
@@ -179,7 +180,7 @@ def refuse_foreign(row_start: IntArray, table: NDArray[Any], n_states: int, n_ac
 def first_foreign(row_start, table, n_states, n_actions, states, actions, choices):
     """The first transition (r H + h) with a state, action or choice that the problem does not have; how many there are.
 
-    Stage h has the pairs from table[h] S A on.  Episodes of another horizon are foreign altogether.
+    The pairs of stage h begin at table[h] S A.  In episodes of another horizon every transition counts as foreign.
     """
     replicas, horizon = actions.shape
     if horizon != len(table):
@@ -199,7 +200,7 @@ def first_foreign(row_start, table, n_states, n_actions, states, actions, choice
 
 
 def check_shape(argument: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Refuse a part of a state whose shape is not the one that this problem gives it."""
+    """Refuse a part of an agent's state whose shape does not fit this problem."""
     if np.shape(array) != shape:
         cure = "use a state that was made for this problem"
         raise bad(argument, f"has shape {np.shape(array)}, this problem needs {shape}", cure=cure)
@@ -208,7 +209,7 @@ def check_shape(argument: str, array: Any, shape: tuple[int, ...]) -> None:
 def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> NDArray[Any]:
     """A policy as int32 (H, S) or float64 (H, S, A), or an error that says what is wrong with it.
 
-    With ``replicas`` = R there is a leading axis of one policy each, or of one for all.
+    With ``replicas`` = R there is a leading axis: one policy per replica, or a single one for all.
     """
     table = _array("policy", policy)
     shape: tuple[int, ...] = (problem.horizon, problem.n_states)
@@ -241,7 +242,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
 
 def _array(argument: str, given: Any) -> NDArray[Any]:
     if np.ma.is_masked(given):
-        raise bad(argument, "has masked entries", cure="there is no data under a mask: fill them")
+        raise bad(argument, "has masked entries", cure="fill them: there is no data under a mask")
     try:
         return np.asarray(given)
     except (TypeError, ValueError, OverflowError) as error:  # a ragged list, for instance
@@ -249,10 +250,11 @@ def _array(argument: str, given: Any) -> NDArray[Any]:
 
 
 class PlanCheck:
-    """Looks at a plan of an agent: ``plan = check(plan, episode)`` is the plan in the types that kernels know.
+    """Checks the plans of an agent: ``plan = check(plan, episode)`` is the plan in the types that kernels take.
 
-    Or our error, with agent, episode, first place and count.  ``value`` is not looked at, for nothing is computed from
-    it.  In a run the judge looks first (:meth:`livarot.running.judge.Judge.episode`), which takes no time.
+    A bad plan is a LivarotError that names agent, episode, first bad index and count.  ``value`` is not checked, for
+    nothing is computed from it.  In a run the judge's own, faster check comes first
+    (:meth:`livarot.running.judge.Judge.episode`).
     """
 
     def __init__(self, problem: Problem, replicas: int, agent: str) -> None:
@@ -291,7 +293,7 @@ class PlanCheck:
 
 
 def require_agent(agent: Any) -> None:
-    """Our error for what is not an agent: a class, a name, or anything without ``init``, ``plan`` and ``update``."""
+    """Refuse what is not an agent: a class, a name, or anything without ``init``, ``plan`` and ``update``."""
     if isinstance(agent, type):
         raise bad("agent", f"{agent.__name__} is a class, not an agent", cure=f"call it: {agent.__name__}()")
     if isinstance(agent, str):
@@ -305,6 +307,6 @@ def require_agent(agent: Any) -> None:
 
 
 def plan_error(agent: str, when: str, error: LivarotError) -> LivarotError:
-    """What is wrong with a plan, and whose it is."""
+    """The error of a plan, with the agent and the time that it comes from."""
     told = f"plan: agent {agent!r}, {when}: {error}"
     return LivarotError(told, argument="plan", index=error.index, count=error.count, cure=error.cure)

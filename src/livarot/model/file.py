@@ -1,4 +1,4 @@
-"""A model in one file: what the file holds, and the way there and back.
+"""A model in one file: what the file holds, how it is written and how it is read.
 
 :data:`LAYOUT` says what each tensor is; how they fit together is checked by :meth:`livarot.model.ragged.Rows.validate`
 and by the checks that a model built from a user's arrays goes through.
@@ -33,7 +33,7 @@ LAYOUT = Layout(
         "param_bound": Entry(float, 0.0),
         "shared_parameter": Entry(bool),
         "feature_scale": Entry(float, 1e-300),
-        "reward_scale": Entry(list, optional=True),  # of livarot.envs.TabularMDP
+        "reward_scale": Entry(list, optional=True),  # only in files of livarot.envs.TabularMDP
     },
     {
         "row_start": Tensor("int64", ("pairs+1",), low=0),
@@ -96,6 +96,6 @@ def _labels(numbers: NDArray[Any], horizon: int) -> dict[str, Labels | None]:
     states, actions, stages = (
         None if part is None else Labels(read_labels(part), ordered=True) for part in from_numbers(numbers)
     )
-    if stages is not None and len(stages) != horizon:  # as fits wrote them: of the data, not of the model
+    if stages is not None and len(stages) != horizon:  # earlier versions wrote the stages of the data, not of the model
         stages = None
     return {"states": states, "actions": actions, "stages": stages}

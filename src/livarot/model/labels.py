@@ -1,6 +1,7 @@
 """What states, actions and stages are called.
 
-Inside they are numbers; names are what people read and what data have.  A model without names shows numbers.
+The package computes with their numbers; names are what people read and what data contain.  A model without names shows
+numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Labels(Sequence[Any]):
-    """States, actions or stages by the names they had: any hashable, in order (sorted where they can be).
+    """The names of states, actions or stages: any hashables, sorted if they can be, else in order of appearance.
 
     >>> zones = Labels(["north", "south", "east"])
     >>> list(zones), zones.index("north"), zones.decode([2, 0])
@@ -39,7 +40,7 @@ class Labels(Sequence[Any]):
         except TypeError as error:
             raise bad("values", f"cannot be labels ({error})", cure="use text, numbers or tuples") from error
         if not ordered:
-            with contextlib.suppress(TypeError):  # no order between them: that of their appearance
+            with contextlib.suppress(TypeError):  # they cannot be sorted: keep the order of appearance
                 kept = sorted(kept)  # type: ignore[type-var]
         self._values: tuple[Any, ...] = tuple(kept)
         self._place = {value: i for i, value in enumerate(self._values)}
@@ -83,7 +84,7 @@ class Labels(Sequence[Any]):
         return np.asarray(names[numbers])
 
     def array(self) -> NDArray[Any]:
-        """All labels, as numbers or truth values where all of them are; as objects otherwise.
+        """All labels: an array of numbers or of truth values if all of them are such, of objects otherwise.
 
         >>> Labels([2, 1]).array(), Labels(["b", "a"]).array()
         (array([1, 2]), array(['a', 'b'], dtype=object))
@@ -109,7 +110,7 @@ class Labels(Sequence[Any]):
 
 def factorise(values: Any, argument: str) -> tuple[IntArray, list[Any]]:
     """Codes and the different values in order of appearance; missing values are refused."""
-    import pandas as pd  # not above: a model that is not fitted to a table does without
+    import pandas as pd  # not at the top: only fits to tables need pandas
 
     try:
         if not isinstance(values, pd.Series | np.ndarray):
@@ -126,13 +127,13 @@ def factorise(values: Any, argument: str) -> tuple[IntArray, list[Any]]:
 
 
 def refuse(argument: str, problem: str, wrong: BoolArray, cure: str) -> None:
-    """Our error if any entry is wrong, with the first one and their number."""
+    """A LivarotError if any entry is wrong, with the index of the first one and their number."""
     if wrong.any():
         raise bad(argument, problem, index=int(wrong.argmax()), count=int(wrong.sum()), cure=cure)
 
 
 class ModelLabels(NamedTuple):
-    """What states, actions and stages are called; stages None where they are not told apart."""
+    """The names of states, actions and stages; ``stages`` is None where stages are not distinguished."""
 
     states: Labels
     actions: Labels
@@ -168,7 +169,7 @@ def check_labels(argument: str, given: Iterable[Hashable] | None, size: int) -> 
             elif label in seen:
                 repeated.append(i)
             seen.add(label)
-        except (TypeError, ValueError):  # cannot be hashed, or not be compared with itself
+        except (TypeError, ValueError):  # cannot be hashed or compared
             unusable.append(i)
     for fault, places in faults.items():
         if places:

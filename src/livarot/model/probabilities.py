@@ -16,7 +16,7 @@ from livarot.core.views import Bundle, flat, matrix, opened, part, view
 from livarot.model.derived import derived
 from livarot.model.problem import MNLMDP, Problem
 
-MANY = 1 << 14  # probabilities, from which on pairs are taken W at a time
+MANY = 1 << 14  # from this number of probabilities on, pairs are computed W at a time
 
 
 class Kernel(NamedTuple):
@@ -93,7 +93,7 @@ def transition_kernel(mdp: MNLMDP) -> Kernel:
 
 @jit
 def _fill(model, theta, prob, local):
-    """Pair by pair: compiled in less time than the other, to the same bits."""
+    """Pair by pair: compiled in less time than :func:`_fill_many`, with the same bits."""
     seen = opened(model)
     for job in range(len(seen.jobs)):
         first, base = seen.jobs[job, 0] * seen.per_table, seen.jobs[job, 2]
@@ -119,7 +119,7 @@ def _fill_many(model, theta, prob, memory, places):
 
 @inner
 def _fill_table(graph, first, last, theta, prob, base, local, room):
-    """The laws of pairs first..last-1: W at a time where as many neighbours have one shape."""
+    """The laws of pairs first..last-1: W at a time where W neighbours have the same shape."""
     pair = first
     while pair < last:
         row, end = graph.row_start[pair], graph.row_start[pair + 1]
@@ -133,7 +133,7 @@ def _fill_table(graph, first, last, theta, prob, base, local, room):
 
 @inner
 def _alike(graph, pair):
-    """Have W pairs as many outcomes and columns?"""
+    """Do W pairs, from this one on, have equal numbers of outcomes and columns?"""
     n, m = graph.row_start[pair + 1] - graph.row_start[pair], pair_columns(graph, pair)
     for other in range(pair + 1, pair + W):
         if graph.row_start[other + 1] - graph.row_start[other] != n or pair_columns(graph, other) != m:

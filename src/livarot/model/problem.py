@@ -43,7 +43,7 @@ class Problem:
     param_bound: float  # B
     shared_parameter: bool = False  # one theta for all stages?
     feature_scale: float = 1.0  # features were divided by it (theta multiplied)
-    states: Labels | None = None  # what they are called, if they have names
+    states: Labels | None = None  # their names, if they have any
     actions: Labels | None = None
     stages: Labels | None = None
     derived: Derived = field(default_factory=dict, init=False, repr=False, compare=False)  # see model.derived
@@ -58,7 +58,7 @@ class Problem:
         return f"Problem({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle takes along: what is derived can be derived again."""
+        """The fields that a copy or a pickle holds: not what is derived, which can be computed again."""
         return vars(self) | {"derived": {}}
 
     @property
@@ -173,13 +173,13 @@ class Problem:
     def with_labels(
         self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
     ) -> Problem:
-        """The same problem with other names; None leaves those that there are."""
+        """The same problem with other names; None keeps the present ones."""
         named = check_labels("states", states, self.n_states), check_labels("actions", actions, self.n_actions)
         return replace(self, states=named[0] or self.states, actions=named[1] or self.actions)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that the problem is: equal for problems that are :meth:`same_as` each other, only for them."""
+        """SHA-256 of the whole problem: two problems have the same one if and only if they are :meth:`same_as`."""
         return content_digest(self._header(), self._tensors())
 
     from_function = classmethod(build.from_function)
@@ -290,7 +290,7 @@ class MNLMDP:
 
         ``outcomes`` (S, A), or (tables, S, A), counts the reachable next states of each pair; ``next_state``
         (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
-        ``stage_table`` (H,) says which table a stage uses: all the first one, or one each, when it is None.
+        ``stage_table`` (H,) says which table a stage uses; None will do for one table in all, or one per stage.
         """
         vector, bound, shared = check_theta(theta, param_bound)
         problem = Problem.from_arrays(
@@ -319,7 +319,7 @@ class MNLMDP:
     def with_labels(
         self, *, states: Iterable[Hashable] | None = None, actions: Iterable[Hashable] | None = None
     ) -> Self:
-        """The same model with other names of its states or actions, any hashables; None leaves those that there are.
+        """The same model with other names of its states or actions, any hashables; None keeps the present ones.
 
         >>> import livarot
         >>> mdp = livarot.envs.park_two_state(4).with_labels(states=["poor", "rich"])
@@ -335,7 +335,7 @@ class MNLMDP:
         save_model(path, self, self._more())
 
     def _more(self) -> dict[str, Any]:
-        """What the file's header says beside the problem."""
+        """What the file's header holds in addition to the problem."""
         return {}
 
     @classmethod
@@ -358,14 +358,14 @@ def not_a_model(given: Any, index: int | None = None) -> LivarotError:
 
 
 def require_problem(given: Any) -> None:
-    """Our error for something that should have been a :class:`Problem`."""
+    """Refuse something that should have been a :class:`Problem`."""
     if not isinstance(given, Problem):
         cure = "give mdp.problem" if isinstance(given, MNLMDP) else "give a livarot.Problem"
         raise bad("problem", f"{type(given).__name__} is not a Problem", cure=cure)
 
 
 def require_model(given: Any) -> Problem:
-    """The problem of a model, or our error if it is not one."""
+    """The problem of a model; what is not a model is refused."""
     if not isinstance(given, MNLMDP):
         raise not_a_model(given)
     return given.problem

@@ -15,7 +15,7 @@ Conventions
            have blocks as small as a reachable set, and then nothing costs ``d^2``.
 ``cols``   the positions, inside the pair's block, of the coordinates where the pair has a non-zero feature.
 
-A pair with one outcome (or with all-zero features) tells nothing about theta and has block -1.
+A pair with one outcome (or with all-zero features) says nothing about theta and has block -1.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Graph(NamedTuple):
     gram_start: IntArray
 
 
-STORED = tuple(name for name in Graph._fields if name != "pair_shape")  # the rest is derived
+STORED = tuple(name for name in Graph._fields if name != "pair_shape")  # the arrays of a file; pair_shape is derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +113,15 @@ class Rows:
     def validate(self) -> None:
         """Refuse arrays that do not fit together: a file is data, and no index in it may lead outside an array.
 
-        Types, lengths and the ranges of arrays are checked before (:data:`livarot.model.file.LAYOUT`).  Here:
+        Types, lengths and the ranges of arrays were checked before (:data:`livarot.model.file.LAYOUT`).  Checked here:
         rows, features and columns lie pair after pair (or all pairs share the columns 0..d-1), blocks are a partition
-        of the coordinates, a pair has a block if and only if it tells something about theta, its columns increase and
-        lie in its block, next states of a pair differ, and no feature is longer than 1.
+        of the coordinates, a pair has a block if and only if it says something about theta, its columns increase and
+        lie in its block, and next states of a pair differ.
         """
         outcomes, counts, sizes = self.outcomes, self.col_count.astype(np.int64), np.diff(self.block_start)
         sound = (
             self.n_pairs >= 1
-            and counts.max() <= self.dim  # before products and sums of them
+            and counts.max() <= self.dim  # checked before products and sums of counts are formed
             and self.n_pairs % (self.n_states * self.n_actions) == 0
             and _is_partition(self.row_start, self.n_rows)
             and _is_partition(self.block_start, self.dim)
@@ -169,13 +169,13 @@ class Rows:
         start = self.col_start[pair]
         positions = self.cols[start : start + self.col_count[pair]]
         block = self.pair_block[pair]
-        if block == NO_BLOCK:  # positions of an uninformative pair are coordinates themselves
+        if block == NO_BLOCK:  # without a block, positions are the coordinates themselves
             return np.asarray(positions, dtype=np.int64)
         return np.asarray(self.block_coords[self.block_start[block] + positions], dtype=np.int64)
 
     def norms(self) -> FloatArray:
         """Euclidean norm of every feature row, (rows,)."""
-        if len(self.feat) == self.n_rows * self.dim:  # dense: no index array of the features' size
+        if len(self.feat) == self.n_rows * self.dim:  # dense: saves an index array of the features' size
             dense = self.feat.reshape(self.n_rows, self.dim)
             return np.asarray(np.sqrt(np.einsum("ij,ij->i", dense, dense)))
         counts = np.repeat(self.col_count, self.outcomes).astype(np.int64)
@@ -295,7 +295,7 @@ def build_rows(
 
 
 def _dense_rows(dim: int, row_start: IntArray, features: FloatArray, own: dict[str, Any]) -> Rows:
-    """Dense features: one block, all pairs share one list of columns, features are stored as they come."""
+    """Dense features: there is one block, all pairs share one list of columns, and features are stored as they are."""
     n_pairs = len(row_start) - 1
     single = np.diff(row_start) < 2
     return Rows(

@@ -2,7 +2,7 @@
 
 Stages with the same table and the same parameter have the same *law* P_h; with one parameter per stage every stage has
 a law of its own.  So a tabular agent is the homogeneous algorithm on one problem and the stage-dependent one on
-another, with no option to get wrong.
+another; there is no option to set, or to set wrongly.
 
 Pairs are numbered law after law: ``first_pair[h] + s * A + a`` at stage h; the possible next states of a pair are its
 rows ``row_start[pair]:row_start[pair + 1]``, as in :mod:`livarot.model.ragged`.
@@ -27,7 +27,7 @@ from livarot.model.problem import Problem
 
 
 class Laws(NamedTuple):
-    """Where everything lies; see the module's docstring."""
+    """The layout of laws, pairs and rows that the module's docstring describes."""
 
     row_start: IntArray  # (pairs of all laws + 1,)
     next_state: Int32Array  # (rows,)
@@ -44,7 +44,7 @@ class Laws(NamedTuple):
 
     @property
     def n_states(self) -> int:
-        """S: each law has S A pairs, and each is that of some stage."""
+        """S, from the number of pairs: each law has S A of them."""
         return (len(self.row_start) - 1) // len(set(self.first_pair.tolist())) // self.n_actions
 
 

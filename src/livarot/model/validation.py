@@ -91,7 +91,7 @@ def collect_stage(
 
 
 def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = None) -> IntArray:
-    """Integers (any shape, flattened); 1.0 will do, 0.7 and NaN will not."""
+    """Integers (any shape, flattened); 1.0 is accepted, 0.7 and NaN are not."""
     try:
         numbers = np.asarray(values).reshape(-1)
     except (TypeError, ValueError) as error:
@@ -110,7 +110,7 @@ def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = No
 def feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
     if hasattr(features, "tocoo"):
         sparse = features.tocsr().copy()
-        sparse.sum_duplicates()  # scipy's meaning of repeated entries
+        sparse.sum_duplicates()  # scipy adds up repeated entries
         sparse = sparse.tocoo()
         if sparse.shape[0] != n_rows:
             raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
@@ -144,7 +144,7 @@ def check_rows(
 ) -> tuple[Rows, float]:
     """The rows of a model, and what its features were divided by."""
     nexts = whole_numbers("next_state", next_state)
-    if counts.max() > len(nexts) or counts.sum() != len(nexts):  # in this order: a sum may pass 2^63
+    if counts.max() > len(nexts) or counts.sum() != len(nexts):  # the maximum first: the sum might exceed 2^63
         raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
     matrix, dim = feature_matrix(features, len(nexts))
     shift = None if offset is None else require_finite("offset", offset)
@@ -225,17 +225,17 @@ def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int
             count=len(outside),
             cure="rescale the rewards to [0, 1]",
         )
-    return np.require(array, requirements=["C", "W"])  # kernels are compiled anew for what cannot be written
+    return np.require(array, requirements=["C", "W"])  # for read-only arrays kernels would be compiled again
 
 
 def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatArray:
-    """What a function of (h, s, a) gave, as float64; a masked entry is NaN, for there is no data under a mask."""
+    """What a user's function of (h, s, a) gave, as float64; a masked entry becomes NaN: it holds no data."""
     try:
         if isinstance(answer, np.ma.MaskedArray):
             answer = np.ma.filled(answer.astype(np.float64), np.nan)
         return np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise bad(argument, f"are no numbers at (h, s, a) ({error})", index=index) from error
+        raise bad(argument, f"are not numbers at (h, s, a) ({error})", index=index) from error
 
 
 def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
@@ -243,16 +243,16 @@ def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
     try:
         array = np.asarray(start)
     except ValueError as error:  # a ragged list
-        raise bad("start", f"is no state ({error})", cure=cure) from error
+        raise bad("start", f"is not a state ({error})", cure=cure) from error
     if array.dtype.kind not in "iuf" or np.ma.is_masked(start):
-        raise bad("start", f"{start!r} is no state", cure=cure)
+        raise bad("start", f"{start!r} is not a state", cure=cure)
     if array.ndim == 0:
         if not np.issubdtype(array.dtype, np.integer) or not 0 <= int(array) < n_states:
-            raise bad("start", f"{start!r} is no state", cure=cure)
+            raise bad("start", f"{start!r} is not a state", cure=cure)
         return np.asarray(np.eye(1, n_states, int(array))[0])
     weights = array.astype(np.float64)
     if weights.shape != (n_states,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise bad("start", "is no distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
+        raise bad("start", "is not a distribution over states", cure=f"give ({n_states},) numbers >= 0 that sum to 1")
     if abs(weights.sum() - 1.0) > SUM_SLACK:
         raise bad("start", f"sums to {weights.sum():.9g}, not 1", cure="divide it by its sum")
     return np.asarray(weights / weights.sum())

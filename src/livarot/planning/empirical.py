@@ -1,7 +1,7 @@
 """Backward induction on empirical kernels, for all replicas at once: what tabular agents plan with.
 
-Counts n lie in the layout of :mod:`livarot.model.tabular_view`, N is their sum over a pair and p = n/N.  A pair that
-can have one outcome only has nothing to learn and is backed up exactly by all four planners.
+Counts n lie in the layout of :mod:`livarot.model.tabular_view`, N is their sum over a pair and p = n/N.  About a pair
+with only one possible outcome there is nothing to learn: all four planners back it up exactly.
 
 ``bonus_values``      Q = r + min(p.V + b, max V), b a function of N, of the variance of V and of what follows
 ``optimistic_values`` Q = r + max of q.V over |q - p|_1 <= width: half the width is moved from the worst next states
@@ -75,8 +75,8 @@ def bonus_values(
 ) -> Values:
     """Plan with an additive bonus.
 
-    ``state_visits`` N' (R, H, S) is read by the correction only.  ``q`` (R, H, S, A) is lowered in place to min(q, Q)
-    and the plan takes what it becomes; with an empty one there is no such minimum.
+    ``state_visits`` N' (R, H, S) is read by the correction only.  ``q`` (R, H, S, A) is lowered in place to min(q, Q),
+    and the plan is greedy in the lowered q; an empty ``q`` lowers nothing.
     """
     _check_counts(laws, counts)
     shape = (len(counts), *problem.reward.shape)
@@ -140,7 +140,7 @@ class _Model(NamedTuple):
 
 @derived
 def _models(problem: Problem) -> dict[bool, Bundle]:
-    """By ``Laws.known``, as they are asked for."""
+    """The :class:`_Model` for each ``Laws.known``, filled when first asked for."""
     return {}
 
 
@@ -179,7 +179,7 @@ class _Bonus(NamedTuple):
     code: BonusCode
     counts: Any  # (rows,)
     visits: Any  # (H, S) of states, or empty
-    known: Any  # (H, S A) what Q was lowered to, or empty
+    known: Any  # (H, S A) the lowered Q so far, or empty
 
 
 @inner
@@ -275,7 +275,7 @@ def _optimistic(model, counts, width, due, memory, policy, value, start_value):
 def l1_maximum(mass, gains, n, visits, half):
     """max of q.gains over |q - mass/visits|_1 <= 2 half; both arrays are overwritten (no visits: the largest gain).
 
-    ``half`` goes to the best outcome, what it brings too much is taken from the worst ones, worst first.
+    The best outcome gains the mass ``half`` (to 1 at most); as much is taken from the others, from the worst one first.
     """
     for i in range(1, n):  # increasing gains; reachable sets are short
         g, m, j = gains[i], mass[i], i
@@ -288,7 +288,7 @@ def l1_maximum(mass, gains, n, visits, half):
         return top
     excess = min(half, 1.0 - mass[n - 1] / visits)
     total = 0.0
-    for i in range(n - 1):  # measured from the top value: each outcome that keeps mass costs what it falls short
+    for i in range(n - 1):  # relative to the top value: an outcome that keeps mass costs its distance from the top
         p = mass[i] / visits
         taken = min(p, excess)
         excess -= taken

@@ -58,20 +58,20 @@ def solve(mdp: MNLMDP) -> Solution:
 
 
 def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
-    """:func:`solve` for probabilities that are already there."""
+    """:func:`solve` for probabilities that are already computed."""
     found = empty_solution(problem)
     _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(problem.n_actions))))
     return found
 
 
 def empty_solution(problem: Problem) -> Solution:
-    """The arrays of a solution."""
+    """The arrays of a solution, to be filled."""
     h, s, a = problem.reward.shape
     return Solution(np.zeros((h + 1, s)), np.empty((h, s, a)), np.zeros((h, s), dtype=np.int32), np.empty((h, s)))
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
-    """:func:`evaluate` for probabilities that are already there and a policy that was checked."""
+    """:func:`evaluate` for probabilities that are already computed and a policy that was checked."""
     value = np.zeros((problem.horizon + 1, problem.n_states))
     _evaluate(Bundle(_Evaluating(stages_of(problem, kernel), *played(policy), value)))
     return value
@@ -90,7 +90,7 @@ def stages_of(problem: Problem, kernel: Kernel) -> Stages:
 
 
 def checked_solution(problem: Problem, solution: Any) -> Solution:
-    """A solution that was given, refused unless its arrays are those of this problem."""
+    """The given solution; refused unless its arrays fit this problem."""
     shape = problem.reward.shape
     expected = {"value": (shape[0] + 1, shape[1]), "q": shape, "policy": shape[:2], "variance": shape[:2]}
     if not isinstance(solution, Solution):
@@ -140,7 +140,7 @@ def _solve(task):
             q = t.q[h, s]
             for a in range(n_actions):
                 total = t.stages.reward[h, s, a]
-                if h + 1 < horizon:  # nothing follows the last stage
+                if h + 1 < horizon:  # after the last stage all values are 0
                     pair = s * n_actions + a
                     mean, spread = moments(
                         weights, nexts, follow, starts[pair] - starts[0], starts[pair + 1] - starts[0]

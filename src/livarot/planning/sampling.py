@@ -6,8 +6,8 @@ With p at the estimate and xi^(1..M) ~ N(0, sigma^2 gram^-1), sigma = H beta, dr
     LargestNormSampling   nu = max_m phihat . xi^(m),  phihat the reachable phi of largest |phi|_{gram^-1}
     OutcomeSampling       nu = sum_i p_i max_m (phi_i - mean) . xi^(m) + 3 H beta^2 max|phi|^2_{gram^-1}
 
-Clipped from above only: a bonus may be negative.  The M samples lie side by side, so the loops over them vectorise;
-what does not depend on the stage is computed once where stages share a parameter.
+Q is clipped from above only: a bonus may be negative.  The M samples lie side by side, so that the loops over them
+vectorise; what does not depend on the stage is computed once where stages share a parameter.
 
 Deviations: a pair with one outcome gets no bonus, since nothing about it is unknown; of equal norms (to 1e-12) the
 first outcome is phihat.
@@ -54,9 +54,9 @@ SamplingRule = LargestNormSampling | OutcomeSampling
 
 
 def correlated(problem: Problem, whiten: FloatArray, parameter: Int32Array, normals: FloatArray) -> FloatArray:
-    """W'z ~ N(0, gram^-1) from standard normals z (R, n, M, d), the n-th with the Gram matrix of ``parameter[n]``.
+    """W'z ~ N(0, gram^-1) from standard normals z (R, n, M, d); entry i of n has the Gram matrix of ``parameter[i]``.
 
-    Given as (R, n, d, M): samples side by side.
+    The result is (R, n, d, M): samples side by side.
     """
     out = np.empty((*normals.shape[:2], problem.dim, normals.shape[2]))
     rows = problem.rows
@@ -120,7 +120,7 @@ class _Room(NamedTuple):
     dots: Any  # (U, M) phi_i . xi^(m)
     p: Any  # (rows,)
     largest: Any  # (pairs,) the largest norm
-    hat: Any  # (pairs,) whose it is
+    hat: Any  # (pairs,) the outcome that has it
     known: Any  # (pairs,) for which (replica, parameter) these three were filled
 
 
@@ -170,7 +170,7 @@ def _backward(model, how, theta, whiten, xi, numbers, whole, policy, value, star
 
 @inner
 def _remember(graph, pair, theta, whiten, room):
-    """The law of a pair at the estimate, its largest |phi|^2_{gram^-1} and whose it is."""
+    """The law of a pair at the estimate, its largest |phi|^2_{gram^-1} and the outcome that has it."""
     row, n = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair]
     pair_law(graph, pair, theta, room.local, part(room.p, row, n))
     _norms_squared(graph, pair, whiten, room.norms)

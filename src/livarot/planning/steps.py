@@ -1,4 +1,4 @@
-"""Steps that several planners take."""
+"""Steps that several planners share."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations

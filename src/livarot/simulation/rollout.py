@@ -1,4 +1,4 @@
-"""Playing a policy in the true model: the only place, with the judge, that sees theta*."""
+"""Playing a policy in the true model: only this module and the judge see theta*."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INT32 = np.dtype(np.int32)
 
 
 def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) -> Episodes:
-    """Episodes of a fixed policy (int (H, S) or probabilities (H, S, A)): states (n, H+1), actions (n, H)."""
+    """Episodes of a fixed policy, int (H, S) or probabilities (H, S, A): states (n, H+1), actions (n, H)."""
     problem = require_model(mdp)
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("seed", seed, minimum=0)
@@ -75,7 +75,7 @@ def play(
 
 
 def unplayed(replicas: int, horizon: int) -> Played:
-    """Room for one episode per replica."""
+    """Arrays to be filled with one episode per replica."""
     empty, shape = np.empty, (replicas, horizon)
     arrays = (empty((replicas, horizon + 1), INT32), empty(shape, INT32), empty(shape, INT32))
     return tuple.__new__(Played, arrays)  # as Played(*arrays), in half the time

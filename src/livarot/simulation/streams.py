@@ -62,7 +62,7 @@ def by_episode(draw: Callable[..., FloatArray], seeds: Sequence[int], first: int
 class AgentRandom:
     """An agent's own randomness: one independent stream per replica, indexed by the episode.
 
-    Costs nothing until it is used.  ``normal(shape)`` is (R, *shape); calls within an episode follow each other.
+    It costs nothing until it is used.  ``normal(shape)`` is (R, *shape); calls within an episode continue its stream.
     """
 
     def __init__(self, seeds: Sequence[int], episode: int = 0) -> None:
@@ -76,7 +76,7 @@ class AgentRandom:
         self._ready = False
 
     def of(self, replicas: int) -> AgentRandom:
-        """The same, refused unless there is one stream per replica of a state."""
+        """This object itself; refused unless it has one stream per replica of a state."""
         if len(self._seeds) != replicas:
             problem = f"has {len(self._seeds)} streams, the state has {replicas} replicas"
             raise bad("rng", problem, cure="make it with one seed per replica: AgentRandom([0, 1])")

@@ -23,7 +23,7 @@ ULPS = 1e-15  # what the reference's own rounding may add to a value of at most 
 
 
 def values_of_all_ways(features, values, radius, offset=None):
-    """The inner maximum by itself and by plans of all engines."""
+    """The inner maximum from ``inner_max`` and from plans of all engines."""
     alone = livarot.inner_max(features, values, livarot.Ellipsoid.ball(np.shape(features)[1], radius), offset=offset)
     plans = [plan(features, values, radius, offset, by=by) for by in ("replicas", "pairs", "screened")]
     for made in plans:
@@ -91,7 +91,8 @@ def test_probabilities_that_underflow_do_not_lead_out_of_the_ellipsoid():
 
 @pytest.mark.parametrize("n", [3, 5])
 def test_no_value_is_above_what_the_ellipsoid_holds(n):
-    """Offsets up to thousands and narrow sets: f <= e^(2b) times the odds at the centre, b the half-width."""
+    """With offsets up to thousands and narrow sets, no value is above that of raising the logits of the best outcomes
+    by b, the most that a difference of logits can move."""
     rng = np.random.default_rng(n)
     for solver in (livarot.ShiftedPower(wide=0.0), livarot.FrankWolfe()):
         for _ in range(6):
@@ -101,7 +102,7 @@ def test_no_value_is_above_what_the_ellipsoid_holds(n):
             radius = 10.0 ** rng.uniform(-3, 0, size=200)
             found = plan_many(values, z, y, radius, livarot.JointMaximum(solver)).start_value
             b = radius * np.linalg.norm(y[:, :, None] - y[:, None], axis=3).max(axis=(1, 2))
-            logits = z + b[:, None] * (values >= np.sort(values)[:, None, None])  # raise all above a threshold
+            logits = z + b[:, None] * (values >= np.sort(values)[:, None, None])  # raise all logits above a threshold
             p = np.exp(logits - logits.max(axis=2, keepdims=True))
             assert np.all(found <= (p @ values / p.sum(axis=2)).max(axis=0) + 1e-12)
 
@@ -145,7 +146,7 @@ def bulk_expectations(values, z, y, points):
 
 
 def test_the_bound_holds_in_a_hundred_thousand_problems():
-    """At points of the ellipsoid: 0 violations over wide, tied, offset and underflowing problems."""
+    """No point of the ellipsoid exceeds it, in wide, tied, offset and underflowing problems."""
     rng = np.random.default_rng(14)
     violations = checked = sharp = 0
     for _ in range(100):
@@ -197,7 +198,7 @@ def test_the_box_of_utilities_holds_too():
 
 # ---------------------------------------------------------------- local maxima
 def share_missed(per_batch, n_values, seed, sizes=(3, 4, 5, 6, 8)):
-    """(missed, problems, largest miss): misses of more than 1e-6 of the span, against a long search."""
+    """(missed, problems, largest miss), where missed means below a long search by more than 1e-6 of the span."""
     missed, count, worst = 0, 0, 0.0
     for number, (_, values, z, y, radius) in enumerate(hard_batches(per_batch, n_values, seed)):
         span = float(np.ptp(values))

@@ -106,7 +106,7 @@ def test_more_dimensions_against_brute_force(d, n):
 
 
 def grid_maximum(row, values, region, points):
-    """The largest value over a grid of the unit ball: quick, below the maximum by the spacing."""
+    """The largest value over a grid of the unit ball: quick, but below the maximum by the error of the grid."""
     center, matrix, radius = region
     move = radius * np.linalg.solve(np.linalg.cholesky(matrix), row[1].T).T
     p = softmax(row[2] + row[1] @ center + points @ move.T)
@@ -234,7 +234,7 @@ def test_equal_values(n, level):
 
 
 def test_equal_features():
-    """The ellipsoid cannot move anything: the value at the centre, from offsets alone."""
+    """The ellipsoid cannot move any logit: the maximum is the value at the centre, from offsets alone."""
     found = inner_max(np.full((3, 2), 0.4), [0.0, 1.0, 2.0], Ellipsoid.ball(2, 9.0), offset=[0.0, 1.0, -1.0])
     assert found.value == pytest.approx(float(softmax([0.0, 1.0, -1.0]) @ [0, 1, 2]), abs=1e-13)
     assert found.upper >= found.value - 1e-15

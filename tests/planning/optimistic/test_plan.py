@@ -1,4 +1,4 @@
-"""Optimistic plans of every rule: against plans made pair by pair, their certificates, bit for bit."""
+"""Optimistic plans of every rule: against plans made pair by pair, with their certificates, reproducible to the bit."""
 
 import math
 
@@ -109,7 +109,7 @@ def test_plan_against_the_naive_one(rule, kind, shared):
 @pytest.mark.parametrize("radius", [0.0, 1e-3, 1.0, 3.0])
 @pytest.mark.parametrize("rule", RULES, ids=names)
 def test_plan_of_two_outcomes_at_any_radius(rule, radius):
-    """Everything is in closed form: exact at every radius."""
+    """Everything is in closed form, so it is exact at every radius."""
     rng = np.random.default_rng(7)
     model = random_model(rng, H=4, S=4, A=3, d=3, U=2, offsets=True)
     plan, _, _ = check_against_naive(to_mdp(model), rule, rng, radius, 1e-12)
@@ -319,7 +319,7 @@ def test_a_plan_leaves_its_inputs_alone_and_is_repeatable():
 
 
 def test_offsets_enter_pairs_that_theta_does_not_touch():
-    """Zero features and offsets: the outcome law is known, whatever the radius."""
+    """With zero features and offsets the law of the outcomes is known, whatever the radius."""
 
     def features(h, s, a):
         return [0, 1, 2], np.zeros((3, 2)) if s == 0 else [[0.0, 0.1], [0.5, 0.0], [0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""Rules of optimism written by users: compiled into the planner, as good as the ones that come with it."""
+"""Rules of optimism written by users: compiled into the planner, on a par with those of the package."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ class Slope(NamedTuple):
 
 @livarot.rule(settings=Slope(), clip="every Q")
 def steep(choice, v, settings):
-    """p.V + factor beta |g0|: the slope alone, which no rule of the package is."""
+    """p.V + factor beta |g0|: the slope alone, which is not a rule of the package."""
     room = solver_room(choice)
     f = value_at_centre(choice, v, room.weight, room.g)
     return f + settings.factor * choice.beta * sqrt(dot(room.g, room.g))
@@ -41,7 +41,7 @@ def hopeful(choice, v, settings):
 
 
 def twin_of_steep(mdp, theta, gram, beta, factor):
-    """Loop by loop: the value of the start."""
+    """The value of the start, computed loop by loop."""
     problem, horizon = mdp.problem, mdp.problem.horizon
     value = np.zeros((horizon + 1, problem.n_states))
     for h in range(horizon - 1, -1, -1):
@@ -196,7 +196,7 @@ print(compiled_by(chain, JointMaximum()), compiled_by(river, JointMaximum()), co
 
 
 def test_loops_are_compiled_once_and_rules_when_they_are_needed(tmp_path):
-    """Two outcomes: the loop alone; three: the solver and its bound; another rule: its own function; then nothing."""
+    """Two outcomes need the loop alone; three also the solver and its bound; another rule its own function, once."""
     found = []
     for _ in range(2):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

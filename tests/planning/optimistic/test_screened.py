@@ -1,4 +1,4 @@
-"""Plans that solve only what can be best: the numbers of solving all pairs, whatever the shapes of the pairs."""
+"""Plans that solve only pairs that can be best have the numbers of solving all pairs, whatever their shapes."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_it_gives_the_numbers_of_solving_all_pairs(scale):
 
 @pytest.mark.parametrize("scale", [0.3, 30.0, 3e4])
 def test_the_variance_bonus_is_that_of_all_pairs(scale):
-    """Wide sets, where it is max V for most pairs, and narrow ones; two outcomes are not exact for it."""
+    """In wide sets, where it is max V for most pairs, and in narrow ones; it is not exact for two outcomes."""
     for seed, options in enumerate(({}, {"dense": True, "dependent": False}, {"dim": 7}, {"start": 0, "n_states": 9})):
         problem = model(seed, **options).problem
         for radius in (np.array([0.07, 0.4]), np.array([0.7, 1.9])):
@@ -166,14 +166,14 @@ def test_blocks_hold_each_pair_with_its_rows():
 
 
 def test_stages_that_reach_almost_the_same_states_share_their_blocks():
-    """State 29 cannot be the first one: its pairs lie in the one list, and count nowhere at stage 0."""
+    """State 29 cannot be the first one: its pairs are in the shared list, but do not count at stage 0."""
     start = np.append(np.full(29, 1 / 29), 0.0)
-    problem = model(6, n_states=30, horizon=2, start=start).problem  # there, with the largest gap
+    problem = model(6, n_states=30, horizon=2, start=start).problem  # state 29 has the largest gap
     assert problem.reachable.sum(axis=1).tolist() == [29, 30, 30]
     assert pair_blocks(problem).fields.stage_list.tolist() == [0, 0]
     guess, slow = estimate(problem), JointMaximum(FrankWolfe(n_iter=3, n_starts=0))
     plans = []
-    for way in ("pairs", "replicas"):  # these go through the states that can be reached
+    for way in ("pairs", "replicas"):  # these visit only the states that can be reached
         with engine(way):
             plans.append(optimistic_plan(problem, guess, 0.8, slow))
     assert np.array_equal(plans[0].inner_gap, plans[1].inner_gap)
@@ -225,7 +225,7 @@ def known(value):
 
 
 def rivals(pairs, radius):
-    """Plans by both loops of a state 0 whose actions are ``pairs`` (values, features, offset, reward)."""
+    """Plans, by both loops, of a problem whose state 0 has ``pairs`` (values, features, offset, reward) as actions."""
     dim = max(np.shape(features)[1] for _, features, _, _ in pairs)
     starts = np.cumsum([1, *(len(values) for values, _, _, _ in pairs)])
     reward = np.zeros((2, starts[-1], len(pairs)))
@@ -255,8 +255,8 @@ FIVE, RARE, WORTH = np.diag([0.1, 0.1, 0.1, 0.1, 1.0]), np.array([0.0, 0.0, 0.0,
 @pytest.mark.parametrize("radius", [0.2, 1.0])
 def test_a_pair_is_not_left_out_whose_curvature_makes_it_best(radius):
     """V = (1, 0, 1), y = (-1, 0, 1): the slope at the centre is 0 and f'' = (max V - f) Var is the bound itself, so
-    that the maximum uses the growth of the variance up.  The rival has a far larger upper bound, and a value just
-    below."""
+    that the maximum takes all the growth that the variance allows.  The rival has a far larger upper bound, and a value
+    just below."""
     values, features = [1.0, 0.0, 1.0], [[-0.1], [0.0], [0.1]]
     best = float(softmax(np.array([-0.1, 0.0, 0.1]) * radius) @ values)
     other = livarot.inner_max(FIVE, np.array(WORTH) / 2, livarot.Ellipsoid.ball(5, radius), offset=RARE)
@@ -274,12 +274,12 @@ def test_a_pair_is_not_left_out_whose_box_is_the_largest_bound():
     box = float(softmax(RARE + b * [1, 1, -1, -1, -1]) @ WORTH)
     between = box - 0.05 * (box - 0.5)
     for made in rivals([known(between), (WORTH, FIVE, RARE, 0.0)], radius):
-        assert made.start_value[0] == pytest.approx(between, abs=1e-12)  # so much the ellipsoid does not hold
+        assert made.start_value[0] == pytest.approx(between, abs=1e-12)  # the ellipsoid of the five does not reach it
         assert made.upper[0] == pytest.approx(box, abs=1e-9)
 
 
 def test_a_set_wider_than_weights_can_tell_leaves_nothing_out():
-    """The weight e^-2000 of the third outcome is not told from e^-700, and moves to e^1000."""
+    """The weight e^-2000 of the third outcome, which cannot be told from e^-700, moves to e^1000."""
     far = ([0.0, 0.0, 1.0], [[0.0], [0.0], [1.0]], [0.0, 0.0, -2000.0], 0.0)
     for made in rivals([known(0.9), far], 3000.0):
         assert made.upper[0] == pytest.approx(1.0, abs=1e-9)

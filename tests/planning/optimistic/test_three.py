@@ -1,4 +1,4 @@
-"""Plans of pairs with three outcomes, which have their own solver, against the general one, a search and by hand."""
+"""Plans of pairs with three outcomes, against the general solver, a search and results by hand."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_it_finds_what_the_general_solver_finds(m, radius):
             body = livarot.Ellipsoid.ball(m, radius)
             general = livarot.inner_max(y[i], values, body, offset=z[i])
             own = plan(y[i], values, radius, z[i])  # in the pair's own columns
-            # the solvers walk alike up to rounding; a stop within the tolerance leaves this much
+            # the solvers take the same steps up to rounding; stopping within the tolerance leaves this much
             assert own.start_value[0] == pytest.approx(general.value, abs=1e-7 * span)
             assert made.start_value[i] == pytest.approx(general.value, abs=1e-7 * span)
             assert max(made.inner_gap[i], own.inner_gap[0]) <= 1e-8
@@ -55,7 +55,7 @@ def test_against_a_search_of_the_disc(m, radius):
 
 
 def test_a_maximum_inside_and_equal_values():
-    """Best between the others: x = 0 is the maximum."""
+    """The feature of the best outcome lies between the others, so that x = 0 is the maximum."""
     inside = plan([[-1.0], [0.0], [1.0]], [0.0, 1.0, 0.0], 3.0)
     assert inside.start_value[0] == pytest.approx(1 / 3, abs=1e-12)
     equal = plan([[-1.0], [0.0], [1.0]], [0.25, 0.25, 0.25], 3.0)
@@ -84,7 +84,7 @@ def test_a_plan_uses_it_and_agrees_with_inner_max():
 
 
 def test_moderately_wide_sets_are_seldom_missed():
-    """Half-widths from 1 to 4 against a search of the disc: none of 3,000; the centre alone misses many."""
+    """Half-widths from 1 to 4 against a search of the disc: none of 3,000 is missed; from the centre alone many are."""
     angle = np.linspace(0, 2 * np.pi, 180, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     disc = np.concatenate([length * ring for length in np.linspace(0.1, 1, 10)])

@@ -224,7 +224,7 @@ def test_zero_is_the_nominal_solution_bit_for_bit(name):
             found.kernel.prob[found.kernel.base[2] :][:5], nominal.prob[nominal.base[2] :][:5]
         )
     level = np.zeros((4, 6, 3))
-    level[3] = 1e-3  # V is 0 behind the last stage: no adversary can do anything there
+    level[3] = 1e-3  # V is 0 after the last stage: no adversary can do anything there
     np.testing.assert_allclose(solve_robust(mdp, **{name: level}).value, plain.value, rtol=0, atol=1e-14)
     policy = np.random.default_rng(1).integers(3, size=(4, 6))
     exact = livarot.evaluate(mdp, policy)
@@ -265,7 +265,7 @@ def test_nominal_models_from_dense_and_sparse_tables():
     rows = [[[(list(np.flatnonzero(table[s, a])), table[s, a][table[s, a] > 0]) for a in (0, 1)] for s in range(4)]] * 5
     exact = ref.solve(rows, np.tile(reward, (5, 1, 1)), radius=0.1)
     np.testing.assert_allclose(dense.value, exact["value"], rtol=0, atol=1e-11)
-    # probability 0 in a kernel is no next state either
+    # probability 0 in a kernel does not make a next state either
     problem, kernel = nominal_model(np.full((2, 1, 2), 0.5), [[0.0], [1.0]], 3)
     sure = Kernel(np.array([1.0, 0.0, 0.0, 1.0]), kernel.base)
     np.testing.assert_allclose(solve_robust((problem, sure), radius=5.0).value[0], [0.0, 3.0], atol=1e-15)
@@ -368,7 +368,7 @@ def test_propositions(n_mdps, S, A, horizon):
     assert (ball.value <= nominal + slack).all() and (wider.value <= ball.value + slack).all()
     assert (wider.value >= bottom - slack).all()
     assert ball.gap <= 1e-12 and wider.gap <= 1e-12
-    # a penalty: the same; and with and without its cost
+    # a penalty: the same, with and without its cost
     eta = 10.0 ** rng.uniform(-4, 3, size=n_mdps)
     more = eta * 10.0 ** rng.uniform(0, 1, size=n_mdps)
     soft = solve_robust(model, penalty=per_mdp(eta, S, A))
@@ -380,7 +380,7 @@ def test_propositions(n_mdps, S, A, horizon):
     # weak duality, stage after stage: the ball is at least the penalised value minus what the divergence may cost
     price = np.repeat(small / eta, S) * np.arange(horizon, -1, -1)[:, None]
     assert (ball.value >= soft.value - price - slack).all()
-    # both ends
+    # both ends of the range of levels
     near = solve_robust(model, radius=1e-24)  # Pinsker: at most sqrt(eps/2) times the range, H stages of it
     np.testing.assert_allclose(near.value, nominal, rtol=0, atol=1e-9)
     np.testing.assert_allclose(solve_robust(model, penalty=1e-12).value, nominal, rtol=0, atol=1e-9)
@@ -439,7 +439,7 @@ def test_the_printed_variance_bound_is_false():
 
 
 def test_leaving_the_penalty_out_is_not_monotone():
-    """A next state that gets worse can raise E_p V when the divergence is not paid for; with it, never."""
+    """A next state that gets worse can raise E_p V when the divergence is not paid for; when it is, it never does."""
     p0 = [0.5, 0.5]
     better, worse = worst_case([0.0, 5.0], p0, penalty=1.0), worst_case([0.0, 3.0], p0, penalty=1.0)
     assert worse.value < better.value

@@ -1,4 +1,4 @@
-"""Optimistic planning over confidence ellipsoids: one engine on lanes, open to rules of optimism."""
+"""Optimistic planning over confidence ellipsoids: one engine on lanes, to which users can add rules of optimism."""
 
 from livarot.planning.optimistic.plan import optimistic_plan
 

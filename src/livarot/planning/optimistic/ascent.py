@@ -11,9 +11,9 @@ from livarot.planning.optimistic.bounds import logit_rounding
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at, value_at_centre
 from livarot.planning.optimistic.starts import best_on_chords, farthest_push, one_of
 
-EASE = 0.03  # the shift falls at most so much from one step to the next
-STUCK = 1e32  # a refused step shorter than 1e-16 beta is rounding, and the next one would be shorter: a lane rests
-LEAST = 1e-140  # shorter gradients have no square: a step along them is not lengthened to the radius
+EASE = 0.03  # the shift sigma is at least this times the last one
+STUCK = 1e32  # a refused step shorter than 1e-16 beta is rounding, and the next would be shorter still: the lane stops
+LEAST = 1e-140  # squares of shorter gradients underflow: a step along them is not lengthened to the radius
 
 
 @inner
@@ -22,8 +22,8 @@ def shifted_power(choice, v, room, f, beta, slack, settings):
 
     x+ = s (g + sigma x), s = min(beta/|g + sigma x|, 1/sigma), is a projected gradient step of length 1/sigma with
     sigma = max(0, Barzilai-Borwein curvature), but not less than EASE times the last one (on a plateau the curvature
-    says "as far as you can" after every success).  A step that lowers f is taken back and sigma grows fourfold, to
-    2|g|/beta at least.  It stays inside the ball when the maximum is there.
+    vanishes, and the next step would be as long as possible).  A step that lowers f is taken back and sigma grows
+    fourfold, to 2|g|/beta at least.  The steps end inside the ball if the maximum is there.
 
     The first-order (Frank-Wolfe) gap is beta |g| - g.x.  Returns f, the gap and the steps of every lane.
     """
@@ -71,7 +71,7 @@ def shifted_power(choice, v, room, f, beta, slack, settings):
 def frank_wolfe(choice, v, room, f, beta, slack, settings):
     """The paper's steps x+ = x + gamma (beta g/|g| - x), gamma = 2/(k + 2).
 
-    From a start that is not the centre k begins at 1, since gamma = 1 would forget it.
+    From a start other than the centre k begins at 1, since the step gamma = 1 of k = 0 would forget the start.
     """
     x, g, m = room.x, room.g, len(room.x)
     gg, gx, xx = dot(g, g), dot(g, x), dot(x, x)
@@ -116,8 +116,8 @@ def two_best(v):
 
 @inner
 def chord_starts(choice, v, start, wanted, room):
-    """Into room.x, for the lanes where ``wanted`` > 0: the best point on chords of the ball.  Gives the lanes (1 or 0)
-    that have one."""
+    """room.x = the best point on chords of the ball, in the lanes where ``wanted`` > 0.  Gives 1 in lanes that have
+    such a point, 0 elsewhere."""
     found = lane(0.0)
     for k in range(W):
         if number_in(wanted, k) > 0.0:
@@ -130,7 +130,7 @@ def chord_starts(choice, v, start, wanted, room):
 
 @inner
 def push_starts(choice, v, start, wanted, room):
-    """The same with the pushes of the top-valued outcomes, one after the other."""
+    """The same with the push (:func:`farthest_push`) of one of the top-valued outcomes, the next one at each start."""
     for k in range(W if start < len(v) else 0):
         if number_in(wanted, k) > 0.0:
             one = one_of(choice, v, room.best, room.one, k)
@@ -151,8 +151,8 @@ def best_of_starts(solver, starts, is_enough):
 
     @inner
     def joint_maximum(choice, v, settings):
-        """The best end of a local solver that starts at the centre, and then from up to settings.n_starts other points
-        where the ellipsoid is wide (logit half-width above settings.wide) or flat at its centre: a local method alone
+        """The best result of a local solver from the centre and, where the ellipsoid is wide (logit half-width above
+        settings.wide) or f is flat at the centre, from up to settings.n_starts other points: a local method alone
         misses the global maximum of a wide ellipsoid in several per cent of the cases.
 
         Returns the value and its first-order gap; the point is in room.best, the number of steps in room.steps.
@@ -164,7 +164,7 @@ def best_of_starts(solver, starts, is_enough):
         best, gap, steps, last = lane(-math.inf), lane(math.inf), lane(0.0), lane(-math.inf)
         for k in range(m):
             room.x[k] = 0.0
-        more = best < 0.0  # in which lanes is there something to do: in all of them, at first
+        more = best < 0.0  # the lanes with something left to do: at first all of them
         for start in range(settings.n_starts + 1):
             if start > 0:
                 done = is_enough(choice, v, best, gap, last, slack) | (high - best <= slack) | (choice.beta == 0.0)
@@ -190,14 +190,14 @@ def best_of_starts(solver, starts, is_enough):
 
 @inner
 def global_or_idle(choice, v, best, gap, last, slack):
-    """Is a point with value t = ``best`` a global maximum, up to ``slack``, or did the last search of chords bring
+    """Is a point with value t = ``best`` a global maximum, up to ``slack``, or did the last search of chords gain
     nothing?
 
     Let t be at least the second largest value.  With  h(x) = sum_i (t - V_i) e^(z_i - z_top + (y_i - y_top).x)  over
     the outcomes i below the top one,  f(x) - t = p_top(x) (V_top - t - h(x)),  and h is convex.  The slope of h at the
     point is that of f times -1/p_top, so that h falls by at most gap/p_top over the ball, and f grows by no more.
-    By t <= p_top V_top + (1 - p_top) V_second,  p_top >= (t - V_second)/(V_top - V_second).  The gap counts with what
-    rounding may have taken from it: on a plain where one outcome has all the weight it is computed as 0.
+    By t <= p_top V_top + (1 - p_top) V_second,  p_top >= (t - V_second)/(V_top - V_second).  What rounding may have
+    taken from the gap is added to it: on a plateau where one outcome has all the weight it is computed as 0.
     """
     first, second = two_best(v)
     low, _ = extremes(v)
@@ -207,7 +207,7 @@ def global_or_idle(choice, v, best, gap, last, slack):
 
 @inner
 def never(choice, v, best, gap, last, slack):
-    """The paper's solver is not told when to stop."""
+    """The paper's solver tries all of its starts: none is ever enough."""
     return best < last
 
 

@@ -9,7 +9,7 @@ from livarot.core.law import expectation
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at_centre
 
 EPSILON = 2.0**-52
-UNDERFLOW = -690.0  # exponents below are not told apart from -700 (livarot.core.lanes.exp)
+UNDERFLOW = -690.0  # exponents below may be clamped at -700 (livarot.core.lanes.exp)
 
 
 @inner
@@ -20,22 +20,22 @@ def plug_in(choice, v, settings):
 
 @inner
 def rounding(n_out, m, logit, reach):
-    """What rounding may do to a logit of size ``logit``, and relatively to a weight or a sum of ``n_out`` of them, with
-    features of ``m`` columns and moves of at most ``reach`` = beta max|y_i|."""
+    """The largest rounding error of a logit of size ``logit``, which is also the relative error of a weight or of a sum
+    of ``n_out`` weights; features have ``m`` columns, moves are at most ``reach`` = beta max|y_i|."""
     return EPSILON * (n_out + m + 8.0) * (1.0 + logit + reach)
 
 
 @inner
 def rounded_up(f0, rise, slip, low, high):
-    """f0 + rise and what rounding may have taken from it, at most ``high`` (also where it is infinite or undefined);
-    ``low`` and ``high`` are the range of V."""
+    """f0 + rise plus what rounding may have taken from it, or ``high`` where that is smaller, or the sum infinite or
+    undefined; ``low`` and ``high`` are the range of V."""
     bound = f0 + rise + slip * (rise + maximum(absolute(low), absolute(high)))
     return where(bound < high, bound, high)
 
 
 @inner
 def logit_rounding(choice):
-    """What rounding may do to a logit of the choice, their mean size being sum_i p_i |z_i|."""
+    """The :func:`rounding` of the logits of a choice, whose mean size is sum_i p_i |z_i|."""
     n, m = choice.y.shape
     size = choice.p[0] * absolute(choice.z0[0])
     for i in range(1, n):
@@ -67,8 +67,8 @@ def variance_bound(choice, v, settings):
 @inner
 def box_weights(z, width, slip, columns, raised, lowered):
     """The weights of raised and lowered logits, e^(z + b - top) and e^(z - b - top), where the half-widths b are larger
-    than ``width`` by ``slip`` and by what rounding may do to a logit of that size.  Lowered weights next to underflow
-    count as 0."""
+    than ``width`` by ``slip`` and by the rounding error of a logit of that size.  Lowered weights close to underflow
+    become 0."""
     n = len(z)
     top = z[0] + (width[0] + (slip + rounding(n, columns, absolute(z[0]), 0.0)))
     for i in range(n):
@@ -92,7 +92,7 @@ def box_bound(v, raised, lowered, t, enough):
     added to each of them, twice as many every time, and **t is taken only where the computed g(t) <= 0**.  The sum is
     exact for weights that are wrong by its rounding, and :func:`box_weights` has raised and lowered them by more than
     all rounding together, so that g(t) <= 0 of the true weights follows.  A t that has merely come to rest proves
-    nothing: where widths exceed 37 it may stop next to a value, its own weight being larger than all others by 1/ulp.
+    nothing: where widths exceed 37 it may stop next to some V_i, whose weight is larger than all others by 1/ulp.
     A lane whose t has passed ``enough`` needs no more steps, and at t = max V there is nothing to prove.
     """
     low, high = extremes(v)
@@ -104,7 +104,7 @@ def box_bound(v, raised, lowered, t, enough):
             weight = where(v[i] > t, raised[i], lowered[i])
             total += weight
             excess += weight * (v[i] - t)
-        unproved = ((excess > 0.0) | (excess != excess)) & (t < enough)  # weights of infinite widths are not numbers
+        unproved = ((excess > 0.0) | (excess != excess)) & (t < enough)  # infinite widths give weights that are NaN
         moved = t + (excess / total + more * size)
         t = where(unproved, where(moved < high, moved, high), t)
         going = any_of(unproved)

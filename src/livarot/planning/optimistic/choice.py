@@ -1,4 +1,4 @@
-"""One uncertain choice, W of them side by side: what a rule of optimism is told, and the arithmetic it is made of.
+"""One uncertain choice, W of them side by side: what a rule of optimism is given, and the arithmetic to write it with.
 
 A (state, action) has U outcomes with values V.  Its confidence ellipsoid |theta - theta_hat|_H <= beta moves the logits
 z0 at the centre theta_hat to z0 + Yx with |x| <= beta, where y_i = W phi_i are the whitened features, W'W = H^-1.  The
@@ -24,7 +24,7 @@ from livarot.planning.optimistic.starts import one_size
 
 
 class Choice(NamedTuple):
-    """What a rule is told of W choices of one shape, with U outcomes and m columns."""
+    """What a rule is given about W choices of one shape, with U outcomes and m columns."""
 
     z0: Any  # (U,) logits at the centre
     p: Any  # (U,) probabilities there
@@ -208,14 +208,14 @@ def weight_of_better(apart, gain, first_is_better):
 
 @inner
 def between(weight, one, two):
-    """The mean of two values, ``weight`` on the larger one."""
+    """The mean of two values with ``weight`` on the larger one."""
     return minimum(one, two) + weight * absolute(one - two)
 
 
 @inner
 def two_outcomes(apart, gain, v, v_up, certified):
-    """The exact maxima for two outcomes of values v, and v_up if ``certified``: the logit of the better one gains
-    beta |y_1 - y_2| = ``gain``; ``apart`` is z0_1 - z0_2.  It is mostly the same one for v and v_up."""
+    """The exact maxima for two outcomes of values v, and of v_up if ``certified``: the logit of the better one gains
+    beta |y_1 - y_2| = ``gain``; ``apart`` is z0_1 - z0_2.  The better one is mostly the same for v and v_up."""
     first = v[0] >= v[1]
     weight = weight_of_better(apart, gain, first)
     best, high = between(weight, v[0], v[1]), lane(0.0)

@@ -2,7 +2,7 @@
 
     maximise  sum_i p_i(theta) V_i,  p = softmax(offset + Phi theta),   over |theta - center|_matrix <= radius
 
-A non-concave problem: two outcomes are solved in closed form; otherwise a local solver with extra starts finds a
+The problem is not concave: two outcomes are solved in closed form; otherwise a local solver with extra starts finds a
 stationary point (``gap`` is its first-order gap), and ``upper`` bounds the global maximum from above, whatever the
 solver did: the smallest of the box relaxation, the variance-aware bound (:mod:`bounds`), and max V.
 """

@@ -17,7 +17,7 @@ from livarot.model.problem import Problem
 from livarot.model.ragged import NO_BLOCK, Graph
 
 CHUNK = 256  # blocks laid out at once
-ALMOST = 0.95  # of the states of a list are reachable at each of its stages
+ALMOST = 0.95  # stages share a list if at least this share of its states is reachable at each of them
 
 
 class Blocks(NamedTuple):
@@ -27,7 +27,7 @@ class Blocks(NamedTuple):
     reachable: NDArray[np.uint8]  # (H + 1, S)
     plain_start: IntArray  # (lists + 1,) pairs that theta does not touch ...
     plain: IntArray  # ... (their outcome is certain, or known from the offsets)
-    plain_row: IntArray  # (plain + 1,) where their outcomes would begin, one pair after the other
+    plain_row: IntArray  # (plain + 1,) where their outcomes begin if listed pair after pair
     start: IntArray  # (lists + 1,) the blocks of a list
     shape: IntArray  # (blocks, 6): outcomes, columns, common block of theta or -1, first row, first feature, block size
     pair: IntArray  # (blocks, W); spare lanes repeat the last pair
@@ -63,7 +63,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
         plain.append(pairs[block == NO_BLOCK])
         pairs = pairs[block != NO_BLOCK]
         block = rows.pair_block[pairs]
-        # pairs that use all of one large block are put together with their like: they share its whitener
+        # pairs that use all of one large block are put side by side: they share its whitener
         whole = rows.col_count[pairs] == sizes[block]
         common = np.where(whole & (np.bincount(block, minlength=1)[block] >= W), block, -1)
         shape = np.stack((rows.outcomes[pairs], rows.col_count[pairs], sizes[block], common), axis=1)

@@ -40,12 +40,12 @@ class Room(NamedTuple):
     own: Any  # (m * m,) floats
     q: Any  # (S * A,) floats
     q_up: Any  # (S * A,) floats
-    at: Any  # (W,) places
+    at: Any  # (W,) indices of the W pairs in an array
 
 
 @jit
 def plan_pairs(task, theta, whiten, radius, value, upper, policy, report):
-    """Fill the result, replica after replica."""
+    """Fill the arrays of the result, replica after replica."""
     what = opened(task)
     n, m = what.model.most_out, what.model.most_cols
     memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
@@ -89,7 +89,7 @@ def _replicas(task, centres, result, memory, floats, whole):
 
 @inner
 def start_values(rule, model, result, r, gap):
-    """The report of replica r."""
+    """Fill the report of replica r."""
     start, start_up = 0.0, 0.0
     for node in range(model.node_start[0], model.node_start[1]):
         s = model.node_state[node]

@@ -9,14 +9,15 @@ The **second recursion** does the same on certified upper bounds (the box relaxa
 whichever is smaller): its start value is >= V* whenever the true parameters lie in the sets, even where the inner
 solver found a local maximum only.  The difference of the two start values bounds the optimism lost.
 
-There is one engine, and three ways to fill its lanes; ``Plan.engine`` says which one was taken.
+There is one engine, with three ways to fill its lanes; ``Plan.engine`` says which one was taken.
 
 "replicas"  W replicas side by side, pair after pair (:mod:`livarot.planning.optimistic.replicas`)
 "pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.pairs`): the same bits
 "screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.screened`)
 
-A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas (by
-the variance bonus, which costs little, only if it is large); otherwise replicas are taken where they fill the lanes.
+A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas
+(with the variance bonus, which costs little, only if the problem is large); otherwise the lanes are replicas if there
+are enough to fill them, and pairs if not.
 
 Only states that can be reached from the start are planned for.  Ties: the first action within 1e-9 (1 + |Q|).
 """
@@ -47,8 +48,8 @@ from livarot.planning.optimistic.screened import plan_screened
 
 _DEFAULT = JointMaximum()
 LOOPS = {"replicas": plan_replicas, "pairs": plan_pairs, "screened": plan_screened}
-SEVERAL = 3  # actions per state, for screening to pay
-LARGE = 20_000  # transitions, for it to pay where a value costs no more than its bounds
+SEVERAL = 3  # from this many actions per state on, screening pays
+LARGE = 20_000  # from this many rows on, it pays even where a value costs no more than its bounds
 
 
 def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatArray, rule: Rule | None = None) -> Plan:
@@ -77,14 +78,14 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
 
 
 class Prepared(NamedTuple):
-    """What a loop was handed last, and the rule's table that it was made of."""
+    """What a loop was handed last, and the rule's table that it was made from."""
 
     table: Bundle
     task: Bundle
 
 
 def prepared(engine: str, problem: Problem, rule: LaneRule) -> Bundle:
-    """What the loop of that name is handed; the functions that it calls are compiled, or loaded."""
+    """What the loop of that name is handed; making it compiles or loads the functions that the loop calls."""
     table = rule.table if problem.max_reachable > 2 else rule.table_for_two
     last = _last(problem).get(engine)
     if last is None or last.table is not table:
@@ -96,12 +97,12 @@ def prepared(engine: str, problem: Problem, rule: LaneRule) -> Bundle:
 
 @derived
 def _last(problem: Problem) -> dict[str, Prepared]:
-    """What the loop of each name was handed last."""
+    """What each loop was handed last, by the loop's name."""
     return {}
 
 
 def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple[Any, ...]) -> None:
-    """A rule of the user's may not compile, or may give numbers that are none."""
+    """Plan with a user's rule, which may not compile, or may give numbers that are not finite."""
     try:
         LOOPS[engine](prepared(engine, problem, rule), *arguments)
     except NumbaError as error:
@@ -115,7 +116,7 @@ def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple
 
 
 def engine_for(problem: Problem, rule: LaneRule, replicas: int) -> str:
-    """Which way to fill the lanes.  Screening changes the last bits, so it does not depend on the replicas."""
+    """Which way to fill the lanes.  Screening changes the last bits, so the number of replicas must not decide it."""
     large = rule.bound is not None or problem.rows.n_rows >= LARGE
     if rule.screened and large and open_actions(problem) >= SEVERAL:
         return "screened"
@@ -131,8 +132,8 @@ def open_actions(problem: Problem) -> float:
 
 
 def _radii(radius: Any, replicas: int) -> FloatArray:
-    """One radius per replica, as kernels know them: float64, finite, >= 0."""
-    if type(radius) is float and 0.0 <= radius < math.inf:  # as agents have it
+    """One radius per replica, as kernels take them: float64, finite, >= 0."""
+    if type(radius) is float and 0.0 <= radius < math.inf:  # the usual case
         equal = np.empty(replicas)
         equal.fill(radius)
         return equal

@@ -87,7 +87,7 @@ def make_room(memory, floats, whole, model, d, size):
 
 @jit
 def plan_replicas(task, theta, whiten, radius, value, upper, policy, report):
-    """Fill the result, block of W replicas after block."""
+    """Fill the arrays of the result, W replicas at a time."""
     what = opened(task)
     memory = np.empty((room_size(what.model, theta.shape[2], whiten.shape[2]), W))
     floats, whole = np.empty(what.model.most_cols), np.empty(5 * W, dtype=np.int64)
@@ -151,7 +151,7 @@ def _stages(rule, model, theta, whiten, beta, result, room):
 
 @inner
 def gather(array, places, parameter, out):
-    """The row of a parameter in an array (R, K, n), of all replicas of the block."""
+    """The row of a parameter in an array (R, K, n), for the W replicas at hand."""
     for j in range(len(out)):
         out[j] = take(flat(array), places, parameter * len(out) + j)
 
@@ -169,7 +169,7 @@ def greedy(q):
 
 @inner
 def back_up(rule, model, h, s, a, beta, scale, room):
-    """Q and its bound of one pair; gives the relative first-order gap."""
+    """Q and its bound for one pair; gives the relative first-order gap."""
     horizon, n_states, n_actions = model.reward.shape
     graph, gain, ceiling = model.graph, model.reward[h, s, a], float(horizon)
     follow, follow_up = room.value[(h + 1) % 2], room.upper[(h + 1) % 2]

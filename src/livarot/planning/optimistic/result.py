@@ -1,4 +1,4 @@
-"""What an optimistic plan fills, and the steps that all of its loops take."""
+"""What an optimistic plan reads and fills, and the steps that all of its loops share."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from livarot.core.lanes import maximum, minimum, sqrt
 
 
 class Task(NamedTuple):
-    """What a loop over replicas is about."""
+    """What a loop over replicas reads."""
 
     rule: Any  # :class:`livarot.planning.optimistic.rule.Table`
     model: Any  # :class:`livarot.model.compiled.Model`
 
 
 class PairTask(NamedTuple):
-    """What loops over pairs are about."""
+    """What loops over pairs read."""
 
     rule: Any
     model: Any
@@ -33,10 +33,10 @@ class Centres(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a plan fills."""
+    """The arrays that a plan fills."""
 
     value: Any  # (R, H + 1, S)
-    upper: Any  # the same, of certified bounds
+    upper: Any  # the same, for certified bounds
     policy: Any  # (R, H, S)
     report: Any  # (3, R): start value, its bound, largest first-order gap relative to the value range
 

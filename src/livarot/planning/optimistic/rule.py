@@ -31,17 +31,17 @@ CLIPS = ("nothing", "every Q", "V")  # nothing; every Q to [0, H]; V = max_a Q t
 
 
 class NoSettings(NamedTuple):
-    """Of a rule without numbers to choose."""
+    """The settings of a rule that has none."""
 
     none: int = 0
 
 
 class Table(NamedTuple):
-    """A rule as loops read it."""
+    """A rule in the form that compiled loops read."""
 
     value: Any  # address of the function that values a choice; 0 where no choice needs one
     bound: Any  # address of the function that bounds it
-    settings: Any  # address of what both are told
+    settings: Any  # address of the settings handed to both
     certified: bool  # there is a bound
     clips_q: bool
     clips_v: bool
@@ -52,7 +52,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class LaneRule:
-    """A rule of optimism made by :func:`rule`, which see."""
+    """A rule of optimism made by :func:`rule`, whose docstring explains the fields."""
 
     value: Any
     bound: Any
@@ -83,7 +83,7 @@ class LaneRule:
 
     @cached_property
     def table(self) -> Bundle:
-        """What loops are handed; its functions are compiled, or loaded, with it."""
+        """The :class:`Table` that loops are handed; making it compiles or loads the rule's functions."""
         settings = Bundle(self.settings)
         kind = settings._numba_type_
         value = _native(self.value, self.measured, kind)
@@ -91,7 +91,7 @@ class LaneRule:
 
     @cached_property
     def table_for_two(self) -> Bundle:
-        """The same where no choice has more than two outcomes: nothing is compiled if two are valued exactly."""
+        """The same where no choice has more than two outcomes: a rule that is exact for two compiles nothing."""
         return self._table(0, 0, 0) if self.exact_for_two else self.table
 
     def _table(self, value: Any, bound: Any, settings: Any) -> Bundle:
@@ -129,7 +129,7 @@ _CHOICE = types.NamedTuple([_KINDS.get(name, _FLAT) for name in Choice._fields],
 
 
 def called(function: Any, choice: Any, v: Any, settings: Any) -> Any:
-    """What one of the functions in a :class:`Table` gives: value and first-order gap."""
+    """What one of the functions in a :class:`Table` gives for a choice: value and first-order gap."""
     return function(choice, v, settings)
 
 
@@ -165,8 +165,8 @@ def rule(
     compiled into the planner when it is first used.
 
     bound
-        a function like ``value`` that is at least the maximum over the set: the plan then has a certified ``upper``,
-        by a recursion of its own
+        a function like ``value`` whose result is at least the maximum over the set: a second recursion then gives the
+        plan a certified ``upper``
     settings
         a NamedTuple of numbers, handed to the functions; ``rule.with_settings(...)`` changes them
     clip
@@ -183,8 +183,8 @@ def rule(
         ``value`` and ``bound`` are at least p.V at the centre and at most the larger of the maximum over the set and
         the box relaxation, both are given, and two outcomes are exact: pairs that cannot be best may be left out
 
-    Nobody can see from outside whether a bound is one: ``upper`` is as certain as the function.  Indices are not looked
-    at in compiled code; run it once with NUMBA_DISABLE_JIT=1 or NUMBA_BOUNDSCHECK=1.
+    Whether ``bound`` is a bound cannot be checked: ``upper`` is as certain as that function.  Compiled code does not
+    check indices; run a new rule once with NUMBA_DISABLE_JIT=1 or NUMBA_BOUNDSCHECK=1.
 
     >>> import livarot
     >>> from livarot.lanes import expectation, sqrt
@@ -216,7 +216,7 @@ def rule(
 
 
 def _checked(settings: Any) -> Any:
-    """Settings as kernels know them: a NamedTuple of floats and whole numbers."""
+    """Settings as kernels take them: a NamedTuple of floats and whole numbers."""
     if not (isinstance(settings, tuple) and hasattr(settings, "_fields") and len(settings)):
         raise bad("settings", f"{settings!r} is not a NamedTuple", cure="give a NamedTuple of numbers")
     for name, number in zip(settings._fields, settings, strict=True):
@@ -230,7 +230,11 @@ def _compiled(name: str, function: Any) -> Any:
     if hasattr(function, "py_func"):
         return function
     if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != 3:
-        raise bad("rule", f"{name}: {function!r} is not one", cure=f"write it as {name}(choice, v, settings)")
+        raise bad(
+            "rule",
+            f"{name}: {function!r} is not a function of three arguments",
+            cure=f"write it as {name}(choice, v, settings)",
+        )
     return inner(function)
 
 

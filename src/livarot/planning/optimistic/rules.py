@@ -32,7 +32,7 @@ class Constant(NamedTuple):
 
 JOINT: LaneRule = rule(ascent.joint_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True, screened=True)
 PAPER: LaneRule = rule(ascent.paper_maximum, bound=bounds.upper_bound, measured=True, exact_for_two=True)
-# screened by bounds of its own: it has no certified bound but itself
+# it is its own certified bound, and is screened by bounds of its own
 VARIANCE: LaneRule = replace(rule(bounds.variance_bound), bounded=True, screened=True)
 SECOND_ORDER: LaneRule = rule(bounds.second_order_bonus, clip="every Q", idle_at_zero=False)
 SECOND_ORDER_V: LaneRule = rule(bounds.second_order_bonus, clip="V", idle_at_zero=False)
@@ -47,7 +47,7 @@ class ShiftedPower:
 
     tol: float = 5e-9  # first-order gap relative to the stage's value range: the miss stays below 1e-8
     max_iter: int = 1000  # iterations of one start; few need more than 100
-    n_starts: int = 3  # extra starts at most, each from the best point on chords of the ellipsoid, ...
+    n_starts: int = 3  # most extra starts, each from the best point on chords of the ellipsoid, ...
     wide: float = 1.0  # ... where it moves a logit by more than this
 
     def settings(self) -> Ascent:
@@ -71,7 +71,7 @@ Solver = ShiftedPower | FrankWolfe
 
 
 class _Settled:
-    """What is made of a rule's fields is kept with it, and not with its copies."""
+    """The :class:`LaneRule` made from a rule's fields is kept with the rule, but not with its copies."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: x for name, x in self.__dict__.items() if name != "made"}

@@ -1,11 +1,11 @@
 """Optimistic backward induction that solves only pairs that can be best: pairs as lanes.
 
-The joint maximum and its certified bound are computed for what was best at the stage after, for the pair with the
-largest bound of each state (:mod:`livarot.planning.optimistic.screening`), and then for the pairs whose bound still
-reaches the best value found.  Values and policy are those of solving all pairs, unless the solver of a pair found a
-local maximum at the stage after; the bound of the start is certified in any case, and may be smaller; the reported gap
-is that of the solved ones.  Pairs of almost one shape share lanes: shorter ones are filled up with outcomes of no
-weight.
+In each state the joint maximum and its certified bound are computed for the action that is best at the next stage, for
+the pair with the largest bound (:mod:`livarot.planning.optimistic.screening`), and then for the pairs whose bound still
+reaches the best value found.  Values and policy are those of solving all pairs, unless the solver of a pair found only
+a local maximum at the next stage; the bound of the start is certified in any case, and may be smaller; the reported gap
+is that of the solved pairs.  Pairs of almost the same shape share lanes: shorter ones are filled up with outcomes of
+negligible weight.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -27,12 +27,12 @@ from livarot.planning.optimistic.result import Centres, Result, value_range
 from livarot.planning.optimistic.rule import called
 from livarot.planning.optimistic.screening import CHOSEN, KNOWN, OPEN, Kept, Screen, bound_all, first_pair
 
-ABSENT = 460.0  # the logit of an outcome that only fills a lane is so far below the first one's: weight 1e-200
+ABSENT = 460.0  # the logit of an outcome that only fills a lane is this far below the first one's: weight 1e-200
 
 
 @jit
 def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
-    """Fill the result, replica after replica."""
+    """Fill the arrays of the result, replica after replica."""
     what = opened(task)
     model, blocks = what.model, what.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
@@ -108,7 +108,7 @@ def _stages(rule, model, blocks, centre, result, kept, room, screen):
 
 @inner
 def known_pairs(rule, model, h, blocks, own, result, room, screen, fresh):
-    """E[V] of the pairs whose law is known, or that have two outcomes and are exact for them."""
+    """E[V] of the pairs whose law is known; its maximum for pairs with two outcomes, if the rule is exact for two."""
     theta, whiten, beta, _ = own
     first, pairs = first_pair(model, h), blocks.stage_list[h]
     value, upper = result.value[h + 1], result.upper[h + 1]
@@ -139,8 +139,8 @@ def known_pairs(rule, model, h, blocks, own, result, room, screen, fresh):
 
 @inner
 def choose(model, h, result, room, screen, turn):
-    """Which open pairs are to be solved.  Turn 0: what was best at the stage after; 1: those of the largest bounds; 2:
-    all that may be best, in one of the two recursions.  The hopeless ones are known: they are not the best."""
+    """Mark the open pairs to be solved.  Turn 0: the action that is best at the next stage; 1: the pairs with the
+    largest bounds; 2: all that may be best, in either recursion.  Pairs that cannot be best get -inf as value."""
     n_actions = model.reward.shape[2]
     for node in range(model.node_start[h], model.node_start[h + 1]):
         s = model.node_state[node]
@@ -173,7 +173,7 @@ def choose(model, h, result, room, screen, turn):
 
 @inner
 def solve(rule, model, h, blocks, own, result, room, screen):
-    """Q and its bound of the chosen pairs, W at a time.  Gives the largest gap relative to the value range."""
+    """Q and its bound for the chosen pairs, W at a time.  Gives the largest gap relative to the value range."""
     first, pairs = first_pair(model, h), blocks.stage_list[h]
     filled, gap, columns, size = 0, 0.0, -1, -1
     for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
@@ -200,7 +200,7 @@ def solve(rule, model, h, blocks, own, result, room, screen):
 
 @inner
 def solve_some(rule, model, h, filled, own, result, room, screen):
-    """Q and its bound of the pairs in screen.who, all with as many columns."""
+    """Q and its bound for the pairs in screen.who, which have equal numbers of columns."""
     theta, whiten, beta, scale = own
     first, n = first_pair(model, h), 0
     for k in range(W):
@@ -211,7 +211,7 @@ def solve_some(rule, model, h, filled, own, result, room, screen):
     choice = look(loaded, beta, scale, float(model.reward.shape[0]), True)
     best, first_order = lane(0.0), lane(0.0)
     high = best
-    if rule.certified:  # before the value, which may write into the choice's memory
+    if rule.certified:  # first, since computing the value may overwrite the choice's memory
         high, _ = called(rule.bound, choice, v_up, rule.settings)
     best, first_order = called(rule.value, choice, v, rule.settings)
     if not rule.certified:
@@ -238,7 +238,7 @@ def gather(graph, n, theta, whiten, value, upper, room, screen):
         fewest = min(fewest, graph.row_start[screen.who[k] + 1] - screen.row[k])
     for i in range(n):
         if i >= fewest:
-            for k in range(W):  # from its end on, a pair repeats its first outcome, without weight
+            for k in range(W):  # beyond its last outcome a pair repeats the first one, with next to no weight
                 if screen.row[k] + i == graph.row_start[screen.who[k] + 1] or number_in(absent, k) > 0.0:
                     absent = with_number(absent, k, ABSENT)
                     screen.row[k] = graph.row_start[screen.who[k]] - i

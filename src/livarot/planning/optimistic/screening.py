@@ -5,18 +5,18 @@ of
 
     g(t) = sum_i c_i (V_i - t) + s_i |V_i - t|,     c_i = p_i cosh b_i,  s_i = p_i sinh b_i,
 
-since outcomes above t have the weight p_i e^b_i there and those below p_i e^-b_i.  Around the mean m of V with the
-weights c_i,  g(t) <= sum_i s_i |V_i - m| - (t - m) sum_i p_i e^-b_i  for t >= m, so that
+since at the maximum outcomes above t have the weight p_i e^b_i and those below p_i e^-b_i.  With m the mean of V under
+the weights c_i,  g(t) <= sum_i s_i |V_i - m| - (t - m) sum_i p_i e^-b_i  for t >= m, so that
 
     max over the ellipsoid  <=  certified bound  <=  box  <=  B(V) = m + sum_i s_i |V_i - m| / sum_i p_i e^-b_i.
 
 *From stage to stage.*  Where the next stage has the same pairs and the same parameter, c and s are kept
-(:class:`Kept`), and as  max E[V'] <= a max E[V] + B(V' - aV)  for every a >= 0, the bound of a pair grows by what V has
-changed: by little, where a makes V' - aV nearly constant (:func:`common_factor`).  Where the pair was solved, it starts
-from what was found.
+(:class:`Kept`), and as  max E[V'] <= a max E[V] + B(V' - aV)  for every a >= 0, the bound of a pair follows from its
+last one and the change V' - aV: it stays sharp if a makes that nearly constant (:func:`common_factor`).  For a pair
+that was solved, the solution takes the place of the last bound.
 
 *The variance bonus* is p.V + (slope) + C span(V), at most max V, with a slope between 0 and sum_i p_i b_i |V_i - p.V|.
-So two numbers of each outcome, p_i and p_i b_i, bound it from both sides, and it is known where the lower bound reaches
+So two numbers per outcome, p_i and p_i b_i, bound it from both sides, and it is known where the lower bound reaches
 max V.
 """
 # mypy: disable-error-code="no-untyped-def"
@@ -35,13 +35,13 @@ from livarot.planning.optimistic.choice import look
 from livarot.planning.optimistic.pairs import load
 from livarot.planning.optimistic.result import value_range
 
-WIDE = 100.0  # wider boxes are not told from all laws: with weights e^100 and e^-700 nothing would be
-REWEIGHTED = 6  # rounds of a fit
-KNOWN, OPEN, CHOSEN = 0, 1, 2  # Q is computed; bounded; about to be computed
+WIDE = 100.0  # wider boxes count as the set of all laws: their weights are too far apart to compute with
+REWEIGHTED = 6  # rounds of reweighting in a fit
+KNOWN, OPEN, CHOSEN = 0, 1, 2  # Q is computed; is only bounded; is about to be computed
 
 
 class Kept(NamedTuple):
-    """What screening needs of the pairs, at the centre."""
+    """What screening needs to know of the pairs, at the centre."""
 
     even: Any  # (rows, W) c_i = p_i cosh b_i
     odd: Any  # (rows, W) s_i = p_i sinh b_i
@@ -50,21 +50,21 @@ class Kept(NamedTuple):
 
 
 class KeptClosed(NamedTuple):
-    """The same of the variance bonus, in the same memory."""
+    """The same for the variance bonus, in the same memory."""
 
     p: Any  # (rows, W)
     lever: Any  # (rows, W) p_i b_i
     curve: Any  # (blocks, W) C
-    slip: Any  # (blocks, W) what rounding may do
+    slip: Any  # (blocks, W) the largest rounding error
 
 
 class Screen(NamedTuple):
-    """Per pair of a stage: bounds of Q and of its certified bound, and what is known."""
+    """Per pair of a stage: bounds of Q and of its certified bound, and whether Q is known."""
 
     high: Any
     high_up: Any
-    change: Any  # (S,) what is new in V ...
-    change_up: Any  # ... and in its certified bound
+    change: Any  # (S,) V' - aV ...
+    change_up: Any  # ... and the same for its certified bound
     law: Any  # probabilities of the pairs whose law is known, one after the other
     mark: Any
     phi: Any  # (m,) lanes: a row of features of each pair
@@ -75,7 +75,7 @@ class Screen(NamedTuple):
 
 @inner
 def bound_all(rule, model, h, blocks, own, result, kept, room, screen, fresh):
-    """Bounds of all pairs that are not known, from what is kept of them; if ``fresh``, that is computed first."""
+    """Bounds of all pairs whose Q is not known, from what is kept of them; if ``fresh``, that is computed first."""
     pairs, grown = blocks.stage_list[h], set_change(model, h, result, screen, fresh or not rule.certified)
     for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
         if rule.exact_for_two and blocks.shape[b, 0] == 2:
@@ -111,7 +111,7 @@ def keep_centre(graph, blocks, b, own, kept, room):
 
 @inner
 def bound_pairs(model, h, blocks, b, kept, room, screen, grown):
-    """Bounds of a block of pairs: those of the stage before times their factors, plus B of what is new in V."""
+    """Bounds of a block of pairs: those of stage h + 1 times their factors, plus B of the change of V."""
     factor, factor_up, top, top_up = grown
     n, row, pairs, first = blocks.shape[b, 0], blocks.shape[b, 3], blocks.pair[b], first_pair(model, h)
     mean, mean_up, away, away_up = lane(0.0), lane(0.0), lane(0.0), lane(0.0)
@@ -170,8 +170,8 @@ def bound_closed(model, h, blocks, b, kept, room, screen):
 
 @inner
 def set_change(model, h, result, screen, fresh):
-    """What is new in the values of the next stage: V - aV', V' those of the stage after it, or all of V.  Gives the
-    factors a and the largest changes, of V and of its certified bound."""
+    """The change V' - aV of values: V' are those of stage h + 1, V those of stage h + 2; all of V' if ``fresh``.  Gives
+    the factors a and the largest changes, of the values and of their certified bounds."""
     factor, factor_up, top, top_up = 0.0, 0.0, -math.inf, -math.inf
     if not fresh:
         factor = common_factor(model, h, result.value[h + 1], result.value[h + 2])
@@ -185,8 +185,8 @@ def set_change(model, h, result, screen, fresh):
 
 @inner
 def common_factor(model, h, new, old):
-    """The a >= 0 that makes new - a old nearly constant over the states of stage h + 1: by least absolute deviations,
-    since a few states (the last ones, mostly) are unlike all others, as reweighted least squares."""
+    """The a >= 0 that makes new - a old nearly constant over the states of stage h + 1: least absolute deviations, by
+    reweighted least squares, since a few states (mostly the last ones) are unlike all others."""
     factor, shift, least = 1.0, 0.0, 1e-3 * value_range(model, h, new)
     for turn in range(REWEIGHTED):
         weight, x, y, xx, xy = 0.0, 0.0, 0.0, 0.0, 0.0

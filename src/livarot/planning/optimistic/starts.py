@@ -1,7 +1,7 @@
-"""Where else to climb from: starts for one inner problem whose expectation may have several local maxima.
+"""Further starts for one inner problem, whose expectation may have several local maxima.
 
-A local method stops on the nearest hill, and on a wide ellipsoid much of the way is flat: where one outcome has all the
-weight the gradient vanishes, and the maximum may be a narrow ridge between two such plains, or inside.  Along a
+A local method stops on the nearest hill, and much of a wide ellipsoid is flat: where one outcome has all the weight the
+gradient vanishes, and the maximum may lie on a narrow ridge between two such plateaus, or inside.  Along a
 **chord** of the ball the logits are linear, z + Yx + s Yd, so that f at many points of it costs their exponentials
 only; W points of a chord are the numbers of a lane.  The chords searched have the directions
 
@@ -10,7 +10,7 @@ only; W points of a chord are the numbers of a lane.  The chords searched have t
 - of the pushes of the top-valued outcomes, y_i - (mean of the others at the centre),
 
 and pass through the best point so far, the centre and (the axes and the first push only) both ends of every axis; the
-points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best one of all is the next start.
+points on them lie at 1, 1/4, 1/16 and 1/64 of the way to either end.  The best of all these points is the next start.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -23,9 +23,9 @@ from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, exp, lane, maximum, number_in, numbers_of, sqrt, with_number
 from livarot.core.views import matrix, part
 
-AXES, PUSHES = 4, 8  # at most so many
-END = 0.9  # of an axis: a chord through its very end would have no length across
-THIN = 1e-12  # shorter axes, relative to the first, are rounding
+AXES, PUSHES = 4, 8  # the most of each
+END = 0.9  # how far along an axis chords across it are laid: at its very end they would have no length
+THIN = 1e-12  # axes shorter than this times the first one are rounding
 
 
 class One(NamedTuple):
@@ -75,7 +75,7 @@ def one_of(choice, v, best, memory, k):
 
 @inner
 def unit(x):
-    """Make x a unit vector, whatever its size; False, and left as it is, if it is zero."""
+    """Make x a unit vector, whatever its length; a zero vector is left as it is and gives False."""
     largest = 0.0
     for j in range(len(x)):
         largest = maximum(largest, absolute(x[j]))
@@ -157,7 +157,8 @@ def axes_of(one):
 
 @inner
 def directions(one, beta):
-    """Unit vectors, the axes first, and what a step along them does to the logits; how many axes, and directions."""
+    """Fill the unit vectors, the axes first, and what a step along them does to the logits; gives the numbers of axes
+    and of directions."""
     n, m = one.y.shape
     axes = axes_of(one)
     count, pick = axes, -1
@@ -220,7 +221,7 @@ def set_base(one, beta, turn):
 @inner
 def best_on_chords(one, beta, everywhere):
     """one.start = the best point on chords through one.at and, if ``everywhere``, through the centre and the ends of
-    the axes; all in the ball |x| <= beta.  False if there is no direction to go."""
+    the axes; all in the ball |x| <= beta.  False if there is no direction to search in."""
     axes, count = directions(one, beta)
     best = -math.inf
     for turn in range(2 + 2 * axes if everywhere else 1):

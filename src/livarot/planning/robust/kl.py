@@ -6,8 +6,8 @@ For values V_i and nominal probabilities p0_i > 0, with KL(p|p0) = sum p log(p/p
     radius eps    min_p  E_p V  over KL(p|p0) <= eps     =  max_eta  -(1/eta) log E_p0 exp(-eta V) - eps / eta
 
 Both are reached at the tilted distribution p_eta proportional to p0 exp(-eta V): eta is the penalty itself, or the
-*dual variable* of the ball, the root of KL(p_eta|p0) = eps.  eta = 0 is the nominal distribution.  From
-eps >= log(1/p0(argmin V)) on all mass sits on the minimisers and eta is infinite.  With m, v, m3 the mean, variance
+*dual variable* of the ball, the root of KL(p_eta|p0) = eps.  eta = 0 is the nominal distribution.  For
+eps >= log(1/p0(argmin V)) all mass sits on the minimisers and eta is infinite.  With m, v, m3 the mean, variance
 and third central moment of V under p_eta:
 
     KL(eta) = -eta m - log E_p0 exp(-eta V),   KL' = eta v,   KL'' = v - eta m3.
@@ -22,7 +22,7 @@ needed.  The root is found by Halley's method in t = atanh sqrt(KL/K), K = log(1
 in eta both where KL is about eta^2 v/2 and where it saturates; each step stays inside a bracket, or halves it.
 Values within 4 ulp of the minimum count as minimisers; if all do, p = p0 and eta = 0.
 
-W problems are solved side by side (:mod:`livarot.core.lanes`), each alike whatever its neighbours are.
+W problems are solved side by side (:mod:`livarot.core.lanes`); no answer depends on its neighbours.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -93,7 +93,7 @@ def log_of(change, total):
 
 @inner
 def tie_width(low, high):
-    """Values so close to the minimum are minimisers."""
+    """Values no further than this from the minimum count as minimisers."""
     return 8.9e-16 * maximum(absolute(low), absolute(high))
 
 
@@ -104,7 +104,7 @@ class Choice(NamedTuple):
     p: Any  # (n,) nominal probabilities
     low: Any  # the least value, ...
     span: Any  # ... and how far the largest is above it
-    tie: Any  # values so close to it are minimisers
+    tie: Any  # values no further than this from the least one count as minimisers
     mean: Any  # of x
     least: Any  # probability of the minimisers, ...
     others: Any  # ... and minus that of the others
@@ -240,7 +240,7 @@ def ball_root(choice, radius, ceiling, moves):
 
 @inner
 def halley(tilt, kl, radius, ceiling):
-    """A step for t = atanh(a) - atanh(b), a = sqrt(KL/K), b = sqrt(radius/K); far away its cubic serves as well."""
+    """A step for t = atanh(a) - atanh(b), a = sqrt(KL/K), b = sqrt(radius/K); far away its cubic is good enough."""
     a, b = sqrt(kl / ceiling), sqrt(radius / ceiling)
     d = (kl - radius) / (ceiling * (a + b) * (1.0 - a * b))
     t = d + d * d * d / 3.0
@@ -292,7 +292,7 @@ def worst_case(
 
 
 def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLike, bool]:
-    """The one that is given, and whether it is the radius."""
+    """Of radius and penalty the one that is given, and whether it is the radius."""
     if radius is not None and penalty is None:
         return radius, True
     if penalty is not None and radius is None:
@@ -306,7 +306,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
 
 @jit
 def _answer_one(values, nominal, level, plain, out):
-    """The answer to W equal choices, of a ball if ``plain`` is None; ``nominal`` becomes the distribution chosen."""
+    """The answer to W equal choices, for a ball if ``plain`` is None; ``nominal`` becomes the distribution chosen."""
     x, p, told = lanes(values), lanes(nominal), lanes(out)
     choice = look(x, p)
     found = ball_answer(choice, lane(level)) if plain is None else penalty_answer(choice, lane(level), plain)

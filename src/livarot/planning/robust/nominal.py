@@ -1,4 +1,4 @@
-"""Nominal models: transition probabilities that are given, with the checks they need.
+"""Nominal models: models given by their transition probabilities, and the checks of these.
 
 An :class:`livarot.model.problem.MNLMDP` is a nominal model by itself; a table of probabilities becomes one here.
 """
@@ -32,7 +32,8 @@ def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: i
     """A nominal model from transition probabilities: p0 as it is, and logits log p0 without a parameter.
 
     ``transitions`` is dense (S, A, S) or (H, S, A, S); or a scipy sparse matrix (S A, S) with row s A + a; or a list of
-    H such matrices.  Rows are distributions; entries that are 0 are no next states, and no adversary revives them.
+    H such matrices.  Rows are distributions; a state of probability 0 is not a next state, and no adversary can make it
+    one.
 
     >>> model = nominal_model([[[0.9, 0.1]], [[0.2, 0.8]]], [[0.0], [1.0]], horizon=3)
     >>> from livarot import solve_robust
@@ -64,7 +65,7 @@ def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: i
 
 
 def as_nominal(nominal: Any) -> Nominal:
-    """A model's own kernel, or a (problem, kernel) that is checked."""
+    """A model with its own kernel, or a pair (problem, kernel) after a check."""
     if isinstance(nominal, MNLMDP):
         return Nominal(nominal.problem, transition_kernel(nominal))
     if not (isinstance(nominal, tuple) and len(nominal) == 2 and isinstance(nominal[0], Problem)):
@@ -95,7 +96,7 @@ def as_nominal(nominal: Any) -> Nominal:
 
 
 def _check_rows(data: FloatArray, starts: Any, h: int, n_states: int, n_actions: int, argument: str) -> None:
-    """Refuse probabilities of a stage that are no distributions."""
+    """Refuse probabilities of a stage that are not distributions."""
     where = "at (h, s, a)"
     wrong = np.flatnonzero(~np.isfinite(data))
     problem, cure = f"NaN or infinite probability {where}", "give finite probabilities"

@@ -123,7 +123,7 @@ def evaluate_robust(
 ) -> FloatArray:
     """The worst-case value (H + 1, S) of a policy: actions int (H, S) or probabilities float (H, S, A).
 
-    The adversary knows the policy and answers each (h, s, a) apart, after the action is drawn.
+    The adversary knows the policy and answers each (h, s, a) separately, after the action is drawn.
     """
     problem, kernel = as_nominal(nominal)
     levels, ball = _levels(problem, radius, penalty)
@@ -160,7 +160,7 @@ def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | Non
 
 
 class _Backward(NamedTuple):
-    """The arrays of a robust backward induction; n pairs of every state are backed up."""
+    """The arrays of a robust backward induction, which backs up n pairs of every state."""
 
     stages: Stages
     levels: Any  # (1 or H, S A)
@@ -174,7 +174,7 @@ class _Backward(NamedTuple):
 
 @inner
 def _back_up(t, h, at, plain):
-    """Worst cases of V_{h+1} in entry ``at`` of future and dual, W pairs at a time; the largest duality gap.
+    """Worst cases of V_{h+1} into entry ``at`` of future and dual, W pairs at a time; gives the largest duality gap.
 
     ``plain`` is None for a ball; for a penalty it says whether the value is E_p V.
     """
@@ -192,12 +192,12 @@ def _back_up(t, h, at, plain):
 
 @inner
 def _gathered(t, h, begin):
-    """Next values and probabilities of W pairs, outcomes that a pair does not have with probability 0; their levels."""
+    """Next values, probabilities (0 for outcomes that a pair does not have) and levels of W pairs."""
     _, n_states, n_actions = t.stages.reward.shape
     starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
     pairs, levels = flat(t.pairs[h % len(t.pairs)]), t.levels[h % len(t.levels)]
     numbers, follow, base, longest = flat(t.memory), t.value[h + 1], t.stages.base[h], 1
-    for filling in range(2):  # first how long the longest law is, then all of them
+    for filling in range(2):  # first the length of the longest law, then the laws themselves
         for k in range(W):
             pair = pairs[begin + k if begin + k < len(pairs) else len(pairs) - 1]
             row, n = starts[pair], starts[pair + 1] - starts[pair]
@@ -214,7 +214,7 @@ def _gathered(t, h, begin):
 
 @jit
 def _solve(task, plain, policy, variance):
-    """Q = r + what the adversary leaves, V = max_a Q and the policy; the largest duality gap."""
+    """Q = r + what the adversary leaves, V = max_a Q and the policy; gives the largest duality gap."""
     t, gap = opened(task), 0.0
     for h in range(len(t.future) - 1, -1, -1):
         gap = maximum(gap, _back_up(t, h, h, plain))
@@ -264,8 +264,8 @@ def _fill_worst(task):
 def _worst_laws(t, h, begin, end):
     """p0 exp(-eta (V - f)), normalised; restricted to the minimisers where eta is infinite.
 
-    eta (f - min V) <= log(1/p0(argmin V)), so that nothing overflows (a next state of probability 0 might: hence the
-    700).
+    eta (f - min V) <= log(1/p0(argmin V)), so that nothing overflows (except for next states of probability 0, hence
+    the limit 700).
     """
     n_pairs, eta, answer = len(flat(t.dual[h])), flat(t.dual[h]), flat(t.future[h])
     starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
