@@ -4,7 +4,7 @@ U is ``max_reachable``, rho ``rho``; kappa comes in three forms (``kappa_bound``
 certified bracket, ``kappa_star`` at the true parameter); nu_max is ``nu_max``, the Q*-gaps ``gaps``, diam ``diameter``.
 Most need only what a learner knows; those that need theta* take an :class:`MNLMDP`.
 
-All of them look at the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
+All of them are over the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
 writes it.  A state that is never visited changes neither a trajectory nor the regret, but the printed burn-in draws
 pseudo samples from all of S, and its constants are those of all states.
 
