@@ -1,4 +1,4 @@
-"""What is asked of an agent: declared by those of the package, given the usual answers for those of users."""
+"""What is asked of an agent: those of the package declare it, those of users are given the usual answers."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Plain:
 
     name: ClassVar[str] = "plain"
 
-    shift: float = 0.5  # nothing
+    shift: float = 0.5  # without effect
 
     def init(self, problem, n_replicas=1):
         return Seen(np.zeros((n_replicas, 1)))
@@ -42,7 +42,7 @@ class Plain:
 
 
 class Growing(Plain):
-    """It keeps every episode and says so."""
+    """It keeps every episode and declares it."""
 
     cost_grows = True
 
@@ -52,9 +52,9 @@ class Growing(Plain):
 
 @dataclass(frozen=True, eq=False)
 class PerSeed(Plain):
-    """An action for each seed."""
+    """It plays another action for each seed."""
 
-    actions: tuple = (0, 1, 0)  # of the seeds
+    actions: tuple = (0, 1, 0)  # one per seed
 
     def select(self, replicas):
         return PerSeed(actions=self.actions[replicas])

@@ -38,7 +38,7 @@ def test_runs_of_the_printed_experiment(H, d):
     assert_same_run(mdp, log, expected, first=10, plan_atol=1e-10)
     explored = expected["explored"]
     np.testing.assert_array_equal([e.actions[0] for e in log["episodes"][:10]], explored["actions"])
-    assert np.linalg.norm(explored["center"], axis=1).max() < mdp.problem.param_bound  # the twin's has no ball
+    assert np.linalg.norm(explored["center"], axis=1).max() < mdp.problem.param_bound  # the twin does not use the ball
     np.testing.assert_allclose(state.within.center[0], explored["center"], rtol=0, atol=1e-8)
     np.testing.assert_allclose(mdp.problem.rows.unpack(state.within.shape[0]), explored["matrix"], rtol=0, atol=1e-12)
     assert state.within.radius[0] == pytest.approx(explored["radius"], rel=1e-12)
@@ -152,7 +152,7 @@ CHAIN = envs.hard_chain(4, gap=0.2, seed=7)
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize(("kappa", "outside"), [(1.2, 0), (1e-4, 3), (1e-6, 4)])
 def test_learning_starts_at_zero_projected_on_the_set(kappa, outside, warm):
-    """With a small kappa the sets are narrow and 0 is outside of most; the metric is the Gram matrix of the start."""
+    """With a small kappa the sets are narrow and most do not contain 0; the metric is the Gram matrix of the start."""
     state = explored_state(CHAIN, kappa=kappa, warm_start=warm)
     assert math.isfinite(state.within.radius[0])
     assert state.within.bound == CHAIN.problem.param_bound

@@ -1,4 +1,4 @@
-"""Rare switching: plans when a determinant has grown, for those replicas alone, and never forgets what it kept."""
+"""Rare switching: a replica plans when a determinant has grown, the others keep their plans, with or without memory."""
 
 import math
 from dataclasses import dataclass, field

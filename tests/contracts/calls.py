@@ -18,7 +18,7 @@ from livarot.lanes import expectation
 from livarot.planning.sampling import OutcomeSampling
 from tests.support import machine_logs
 
-# what holds results and does no work of its own, protocols, decorators, and what needs data that are not installed
+# not called: classes that only hold results, protocols, decorators, and what needs data that are not installed
 CONTAINERS = {
     "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
     "Calibration", "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain",

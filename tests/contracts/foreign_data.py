@@ -1,6 +1,6 @@
 """Hands every registered agent data and states of another problem, and prints what became of each.
 
-A program of its own: if compiled code read out of bounds, it would be this process that ends.
+This is a program of its own: if compiled code read out of bounds, only this process would crash.
 """
 
 import sys
@@ -23,7 +23,7 @@ SETTINGS = {"ucrl-mnl-ll": {}, "rrl-mnl": {"kappa": 50.0}, "ons-ucrl-mnl": {"kap
 
 
 def made():
-    """Every agent that learns, some in several forms, with its world and others."""
+    """Every agent that learns, some with several settings, with its own model and other models."""
     for name in agents.registry:
         if name in ("uniform", "oracle"):
             continue

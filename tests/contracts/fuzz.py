@@ -1,8 +1,8 @@
-"""Calls public functions with one argument replaced by something bad, and says what became of each call.
+"""Calls public functions with one argument replaced by a bad value, and reports how each call ended.
 
 Run as ``python -m tests.contracts.fuzz first step`` in an empty folder: of all calls, number ``first``,
 ``first + step`` and so on are made, and one line of JSON is written before and after each.  A parent, :func:`survey`,
-reads the lines, so that it knows which call ended the interpreter, and goes on behind it.
+reads the lines, so that it knows which call ended the interpreter, and continues after it.
 """
 
 import collections
@@ -45,7 +45,7 @@ FINE, REFUSED, FOREIGN, NOT_A_NUMBER, SLOW, CRASH = "fine", "refused", "foreign"
 
 
 class TooSlow(BaseException):
-    """A call has had its time; not an Exception, so that nothing catches it."""
+    """A call has used up its time; not an Exception, so that nothing catches it."""
 
 
 def holds_nan(thing, depth=0):
@@ -69,7 +69,7 @@ def holds_nan(thing, depth=0):
 
 
 def attempt(function, arguments, usual=0.0):
-    """What became of a call: (verdict, what was raised); ``usual`` is how long the accepted one takes."""
+    """How a call ended: (verdict, what was raised); ``usual`` is how long a call with good arguments takes."""
     from livarot import LivarotError
 
     before = time.process_time()
@@ -104,7 +104,7 @@ def work(first, step):
     calls = table.all_calls()
     usual = {}
     for name, (function, arguments) in calls.items():
-        function(**arguments)  # what is accepted; compiled here, not below
+        function(**arguments)  # the good arguments: what they need is compiled here, not below
         before = time.process_time()
         function(**arguments)
         usual[name] = time.process_time() - before
@@ -132,7 +132,7 @@ def survey(folder, first=0, step=1):
     while number < total:
         command = [sys.executable, "-m", "tests.contracts.fuzz", str(number), str(step)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-        pipe = {"stdout": subprocess.PIPE, "bufsize": 0}  # select sees all that has come
+        pipe = {"stdout": subprocess.PIPE, "bufsize": 0}  # unbuffered, so that select sees every line
         noise = Path(folder, "noise.txt")
         with (
             noise.open("wb") as errors,

@@ -38,7 +38,7 @@ def test_the_page_runs_and_its_line_registers(module):
 
 
 def test_the_rule_of_the_page_runs(tmp_path):
-    """In a file, as a user has it: numba asks where a function stands."""
+    """In a file, as a user has it: numba needs the source of a function."""
     path = tmp_path / "rule_of_the_page.py"
     path.write_text(RULE, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)

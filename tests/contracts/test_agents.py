@@ -58,7 +58,7 @@ def test_other_settings(agent, rule):
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("name", agents.registry.names())
 def test_random_numbers_of_another_number_of_replicas(name, streams):
-    """They are not used, or refused: kernels would read beyond them, or give two replicas the same."""
+    """They are not used, or refused: kernels would read beyond them, or give two replicas the same numbers."""
     agent, env = registered(name)
     problem = (env or small(agent.made_for or "river-swim")).problem
     one_each = agent.plan(problem, agent.init(problem, 2), AgentRandom([0, 1]))
@@ -90,7 +90,7 @@ class Good:
 
     name: ClassVar[str] = "good"
 
-    shift: float = 0.0  # nothing
+    shift: float = 0.0  # without effect
 
     def init(self, problem, n_replicas=1):
         return Count(np.zeros((n_replicas, 2)), 0)
@@ -118,7 +118,7 @@ class Mutable:
 
 @dataclass(frozen=True, repr=False)
 class Silent(Good):
-    """Its repr tells nothing."""
+    """Its repr does not show its settings."""
 
     def __repr__(self):
         return "Silent()"
@@ -192,9 +192,9 @@ class NotFinite(Good):
 
 @dataclass(frozen=True, eq=False)
 class Cheats(Good):
-    """Was given the model."""
+    """It was given the model."""
 
-    model: object = dataclasses.field(default=None, repr=False)  # what it must not have
+    model: object = dataclasses.field(default=None, repr=False)  # which no agent may have
 
 
 class Grows(Good):
@@ -211,7 +211,7 @@ class SaysSo(Grows):
 
 
 class Slow(Good):
-    """An episode costs what all before it cost together."""
+    """The cost of an episode grows with its number."""
 
     def plan(self, problem, state, rng):
         for _ in range(3 * state.episode**2):  # well above the noise of a busy machine

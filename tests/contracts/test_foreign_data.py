@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# plans that only hand on what the state holds (a run looks at them), choices that are not read where any state may
-# follow, and an exploration that has not looked at its problem's parameters yet
+# plans that only pass on what the state holds (a run checks them), choices that are not read because any state may
+# follow, and an exploration that does not use its problem's parameters yet
 HARMLESS = {
     *(f"{name} | plan, {other}" for name in ("ucrl2", "ucrl2 theory") for other in ("smaller", "larger", "shared")),
     *(f"{name} | choice {where}" for name in ("ucbvi theory", "ucrl2 theory") for where in ("above", "below")),

@@ -1,7 +1,7 @@
-"""No argument crashes the interpreter, hangs, or comes back as NaN; what is refused is refused in our words.
+"""No argument crashes the interpreter, hangs, or comes back as NaN; refusals are LivarotErrors, but for 1 % at most.
 
 The calls are made in a process of their own (:mod:`tests.contracts.fuzz`), with a limit on time and memory.  A callable
-that the user hands in may raise what it likes, and says nothing here.
+that the user hands in may raise what it likes, and is not judged here.
 """
 
 import os
@@ -13,19 +13,19 @@ from livarot import agents, data, envs, infinite, theory
 from tests.contracts import fuzz
 from tests.contracts.calls import CONTAINERS, all_calls
 
-SAMPLE = 40  # one call in so many on each change: with 41 bad values each argument meets the next one of them
+SAMPLE = 40  # one call in 40 is made: as there are 41 bad values, each argument meets the next one of them
 LEAST = {1: 25_000, SAMPLE: 600}
 
 
 def judged(found, n_calls):
-    """The counts, after what must not happen at all."""
+    """The counts of verdicts, once it is clear that none of them is forbidden."""
     assert len(found) >= n_calls
     for verdict in (fuzz.CRASH, fuzz.SLOW, fuzz.NOT_A_NUMBER):
         assert [one for one in found if one[3] == verdict] == []
     foreign = [one for one in found if one[3] == fuzz.FOREIGN]
     assert len(foreign) <= 0.01 * len(found), foreign
     counts = fuzz.count(found)
-    assert counts[fuzz.REFUSED] > counts[fuzz.FINE]  # most of it is bad indeed
+    assert counts[fuzz.REFUSED] > counts[fuzz.FINE]  # most of the values are indeed bad
     return counts
 
 
@@ -63,7 +63,7 @@ def test_every_public_name_is_tried(tmp_path, monkeypatch):
     ],
 )
 def test_the_survey_sees_it(tmp_path, monkeypatch, body, verdict):
-    """With one function in place of the library's."""
+    """The survey of one function that misbehaves, in place of the library's."""
     function = f"def f(x):\n    if isinstance(x, float) and x == 1.5:\n        return 0\n    {body}\n"
     table = "def all_calls():\n    return {'f': (f, {'x': 1.5})}\n"
     (tmp_path / "fake_calls.py").write_text(function + table)

@@ -1,4 +1,4 @@
-"""Mistakes that people make, each answered by one line of ours that says what to do."""
+"""Mistakes that people make, each answered by a LivarotError of one line that says what to do."""
 
 import os
 import subprocess
@@ -111,7 +111,7 @@ def test_whole_numbers_are_radii_and_nothing_is_compiled_for_them():
 
 
 class Endless:
-    """Hands on a plan that it was given."""
+    """Plays a plan that it was given."""
 
     name = "endless"
 

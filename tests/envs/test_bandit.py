@@ -87,7 +87,7 @@ def test_more_outcomes_the_variance_depends_on_the_values(seed):
 
 
 def test_more_outcomes_no_constant_of_the_kernel_alone_will_do():
-    """The same kernel, two reward vectors whose best arm is the same one: sigma_bar differs, kappa_* cannot."""
+    """The same kernel and two reward vectors with the same best arm: sigma_bar differs, kappa_* cannot."""
     values = np.array([0.0, 0.4, 0.5]), np.array([0.0, 0.05, 0.5])
     for seed in range(50):
         one, two = (mnl_bandit(4, 3, 3, seed=seed, values=v) for v in values)

@@ -1,4 +1,4 @@
-"""KL-robust MDPs in MNL form: kernels and values equal those of the robust planner, norms and B are what is said."""
+"""KL-robust MDPs in MNL form: kernels and values equal those of the robust planner, norms and B are as documented."""
 
 import math
 from itertools import pairwise
@@ -59,7 +59,7 @@ def test_a_constant_eta(size, eta):
     for h in range(horizon):
         v, fitted = robust.value[h + 1], psi @ original[h, 1:]
         np.testing.assert_allclose(fitted - fitted[0], -eta * (v - v[0]), rtol=0, atol=1e-11 * (1 + eta))
-    np.testing.assert_allclose(original[-1, 1:], 0.0, atol=1e-12)  # V behind the last stage is 0
+    np.testing.assert_allclose(original[-1, 1:], 0.0, atol=1e-12)  # V after the last stage is 0
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -100,7 +100,7 @@ def test_the_reference_survivals(hospital):
 
 @installed
 def test_the_nominal_optimum_with_ties_left_to_rounding(hospital, data):
-    """.721 of the statement: softmax of log p0 and expectations by ``bincount``, and what rounding makes largest."""
+    """.721 of docs/sepsis.md: softmax of log p0, expectations by ``bincount``, the action that rounding makes best."""
     counts = data.outcomes.reshape(-1)
     owner = np.repeat(np.arange(len(counts)), counts)
     logits = np.log(data.nominal)
@@ -115,7 +115,7 @@ def test_the_nominal_optimum_with_ties_left_to_rounding(hospital, data):
         q[DEATH:] = value[DEATH:, None]
         policy[h], value = q.argmax(axis=1), q.max(axis=1)
     found = hospital.problem.start @ livarot.evaluate(hospital, policy)[0]
-    assert found == pytest.approx(0.721, abs=0.008)  # another processor may round otherwise
+    assert found == pytest.approx(0.721, abs=0.008)  # another processor may round differently
 
 
 @installed

@@ -34,7 +34,7 @@ def test_the_greedy_maximum_is_the_linear_program_s(n):
 
 
 def test_mass_goes_to_the_best_state_not_to_the_likeliest():
-    """What a public implementation of extended value iteration does; the value is that of the best state."""
+    """A public implementation of extended value iteration moves it to the likeliest state."""
     p, v = np.array([0.8, 0.15, 0.05]), np.array([0.0, 0.5, 1.0])
     found = optimistic_mean(p, 0, 3, np.arange(3, dtype=np.int32), v, 0.1, np.arange(3))
     assert found == pytest.approx(0.15 * 0.5 + 0.15, abs=1e-15)

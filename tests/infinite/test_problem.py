@@ -41,7 +41,7 @@ def test_equal_parameters_per_stage_will_do():
 
 
 def test_one_of_several_tables():
-    """A model may hold tables that no stage uses; the rest must not show."""
+    """A model may hold tables that no stage uses; they must leave no trace."""
     rng = np.random.default_rng(0)
     for kind in ("dense", "block"):
         model = random_model(rng, H=2, S=4, A=2, d=4, U=3, kind=kind)

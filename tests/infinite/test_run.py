@@ -138,7 +138,7 @@ def test_refusals():
 
 
 def test_the_river():
-    """The first plan, at theta = 0, swims right, and learning does not unlearn it; without a radius too."""
+    """The first plan, at theta = 0, swims right, and learning keeps that, with a small radius and a larger one."""
     mdp = InfiniteMDP.from_mdp(envs.river_swim(variant="park", shared_parameter=True))
     for scale in (0.0005, 0.01):
         result = run_infinite(mdp, UCMNLK.average(1000, diameter(mdp), beta_scale=scale), 1000, seed=range(5))
@@ -146,7 +146,7 @@ def test_the_river():
 
 
 def test_it_learns_when_the_gap_is_wide():
-    """Gap .1, T = 2000, 5 seeds: below a tenth of the uniform policy's regret; the first policy, for ever, has 875."""
+    """Gap .1, T = 2000, 5 seeds: below a tenth of the uniform policy's regret; the first policy, if kept, has 875."""
     mdp = park(gap=0.1)
     result = run_infinite(mdp, UCMNLK.average(2000, 4.0), 2000, seed=range(5))
     uniform = solve_average(mdp).gain - policy_gain(mdp, np.full((2, 8), 0.125)).gain[0]

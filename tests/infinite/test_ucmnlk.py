@@ -79,7 +79,7 @@ def test_runs_are_the_twin_s(mdp, settings):
     )
     assert result.states[1].tolist() == expected["states"]
     assert result.epoch[1].tolist() == expected["epoch"]
-    assert len(set(expected["states"])) > 1 and expected["epoch"][-1] >= 4  # it is no trivial trajectory
+    assert len(set(expected["states"])) > 1 and expected["epoch"][-1] >= 4  # not a trivial trajectory
     log, _ = states_of(mdp, agent, n, seed)
     for t in range(n + 1):
         np.testing.assert_allclose(log[t].estimate.theta[0, 0], expected["theta"][t], rtol=0, atol=1e-9)
@@ -90,7 +90,7 @@ def test_runs_are_the_twin_s(mdp, settings):
 
 # ---------------------------------------------------------------- defects of the public code
 def test_lambda_is_in_the_gram_matrix():
-    """Theirs never enters; ours is lam I at first, and lam I plus the Hessians at the new points afterwards."""
+    """Their lambda never enters; our matrix begins at lam I and adds the Hessians at the new points."""
     mdp, agent = park(), UCMNLK(discount=0.9, reg=7.0)
     log, taken = states_of(mdp, agent, 60)
     rows = rows_of(mdp.stage)[0]

@@ -128,7 +128,7 @@ def test_leading_from_with_the_lemma_s_exploration():
     assert found.dominant == "exploration" and found.vacuous and 1e40 < found.leading_from < 1e80
     assert found.leading_from == pytest.approx(math.exp(found.log_leading_from))
     tiny = bnd.regret_bound(constants(), 1000, sigma_bar=1e-9)
-    assert tiny.leading_from == math.inf and tiny.log_leading_from > 1e3  # beyond every float, not forgotten
+    assert tiny.leading_from == math.inf and tiny.log_leading_from > 1e3  # beyond every float, its logarithm is not
     assert tiny.reason == "overtakes martingale last"  # E27: both are of order sqrt T
     none = bnd.regret_bound(constants(), 1000, sigma_bar=0.0)
     assert none.leading_from is None and "0" in none.reason and none.terms["variance"] == 0.0
@@ -338,7 +338,7 @@ def test_a_burn_in_of_less_than_an_episode(kappa, rho, reading):
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
 def test_constants_are_numbers(wrong):
-    """With one that is not equal to itself the search for tau began anew in each of a thousand steps of another."""
+    """A NaN would defeat the cache of tau: its search would begin anew in each of a thousand steps of another one."""
     good = constants()
     for name in ("rho", "param_bound", "log_kappa_bound", "log_kappa_star", "sigma_bar_star", "nu_max"):
         with pytest.raises(LivarotError, match=f"^{name}: must be a finite number >= 0"):

@@ -68,7 +68,7 @@ def test_kappa_of_the_hard_chain_in_closed_form(H):
     found, bound = con.kappa(mdp), mdp.problem.param_bound
     assert found.exact and found.log_lower == found.log_upper
     assert found.upper == pytest.approx((1 + math.exp(bound)) * (1 + math.exp(-bound)), rel=1e-12)
-    # the table of the notes has kappa over the ball at H = 20, 30, and at theta* or over the ball (they agree) before
+    # rounded values: kappa over the ball; up to H = 10 kappa at theta* rounds to the same
     printed = {3: 4.5, 5: 6.3, 10: 11.3, 20: 21.9, 30: 32.7}[H]
     assert found.upper == pytest.approx(printed, abs=0.05)
     assert con.kappa_star(mdp) <= found.upper <= con.kappa_bound(mdp)

@@ -4,8 +4,9 @@ Every algorithm here fixes its policy before the episode and learns from it afte
 ``plan -> policy table`` and ``update(episodes) -> new state``: one call of each per episode, never one per step.
 The replica axis leads every array of the state; a single run is R = 1.
 
-:class:`Agent` is what everyone has to write.  :class:`Declaration` is what else is asked of an agent, with answers that
-suit most.  A :class:`BaseAgent` is both; any other agent is given the usual answers by :func:`declared`.
+:class:`Agent` has the three methods that every agent must have.  :class:`Declaration` has the questions that callers
+ask besides, with the usual answers.  A :class:`BaseAgent` is both; for any other agent, :func:`declared` fills in the
+usual answers.
 """
 
 from __future__ import annotations
@@ -55,20 +56,20 @@ class Agent(Protocol[State]):
 
 
 class Declaration(Protocol[State]):
-    """What else is asked of an agent, and the usual answers."""
+    """What callers ask of an agent besides its three methods, and the usual answers."""
 
     learns: ClassVar[bool] = True  # False: a control
-    plays_given_policy: ClassVar[bool] = False  # it is made with ``policy``, which may be the optimal one
+    plays_given_policy: ClassVar[bool] = False  # it is built with a ``policy``, which may be the optimal one
     adds_hessians: ClassVar[bool] = True  # its Gram matrix is lambda I plus Hessians, and it keeps no other data
 
     @property
     def made_for(self) -> str | None:
-        """The registered environment that stands for all it can play; None: any problem."""
+        """A registered environment of the only kind that it can play; None: it plays any problem."""
         return None
 
     @property
     def cost_grows(self) -> bool:
-        """Does an episode cost more and more by design?"""
+        """Does each episode cost more than the one before, by design?"""
         return False
 
     @property
@@ -90,7 +91,7 @@ class Declaration(Protocol[State]):
 
 
 class BaseAgent(Declaration[State], Agent[State]):
-    """An agent that declares everything; a subclass answers otherwise where it has to."""
+    """An agent with the usual answers; a subclass overrides those that do not fit it."""
 
     def select(self, replicas: slice) -> Agent[State]:
         return self
@@ -101,9 +102,9 @@ class BaseAgent(Declaration[State], Agent[State]):
 
 @dataclasses.dataclass(frozen=True)
 class Wrapper(BaseAgent[Any]):
-    """An agent around another one, for which it answers."""
+    """An agent that wraps another one and gives that agent's answers."""
 
-    agent: Agent[Any]  # who plans and learns
+    agent: Agent[Any]  # the wrapped agent, which plans and learns
 
     @property
     def made_for(self) -> str | None:
@@ -123,7 +124,7 @@ class Wrapper(BaseAgent[Any]):
 
 
 class _Completed(Declaration[State]):
-    """What a user's agent says that is not a BaseAgent: by an attribute of that name, or the usual answer."""
+    """The answers of a user's agent that is not a BaseAgent: its attribute of that name, or else the usual answer."""
 
     def __init__(self, agent: Agent[State]) -> None:
         self.agent: Any = agent
@@ -145,12 +146,12 @@ class _Completed(Declaration[State]):
 
 
 def declared(agent: Agent[State]) -> Declaration[State]:
-    """What an agent says of itself, with the usual answers to what it does not say."""
+    """An agent's own answers, completed by the usual ones."""
     return agent if isinstance(agent, BaseAgent) else _Completed(agent)
 
 
 def declared_by(factory: object) -> type[BaseAgent[Any]]:
-    """The class that answers, with its class attributes, for what a registered factory makes."""
+    """The class whose class attributes describe the agents that a registered factory makes."""
     return factory if isinstance(factory, type) and issubclass(factory, BaseAgent) else BaseAgent
 
 
@@ -168,7 +169,7 @@ def plain_settings(agent: object) -> dict[str, Any]:
 def presets_of(factory: Any) -> dict[str, Callable[[int], Any]]:
     """Published settings that an agent's class has, by name, as functions of the number of episodes.
 
-    They are its class methods of these names; those with a parameter ``n_episodes`` are told it.
+    They are the class methods with the names in ``PRESETS``; one with a parameter ``n_episodes`` is given that number.
 
     >>> from livarot.agents import Livarot
     >>> list(presets_of(Livarot)), presets_of(Livarot)["paper"](100).n_explore
@@ -198,8 +199,8 @@ class NoState(NamedTuple):
 def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...], problem: Problem | None = None) -> None:
     """Write an agent's state to one file (safetensors + JSON, no code inside), complete or not at all.
 
-    With the ``problem`` it was learned in, its fingerprint is written too, and the state of another problem is refused
-    when it is loaded; without it only sizes are compared.
+    With ``problem``, the one that the state was learned in, its fingerprint is written too, and the state cannot be
+    loaded for another problem; without it only sizes are compared.
     """
     from livarot.agents.states import flat
 
@@ -213,7 +214,7 @@ def save_state(path: str | Path, agent: Agent[Any], state: tuple[Any, ...], prob
 def load_state(path: str | Path, agent: Agent[State], problem: Problem) -> State:
     """Read a state written by :func:`save_state` with the same agent settings and problem.
 
-    What else is refused: :mod:`livarot.agents.states`.
+    :mod:`livarot.agents.states` has the checks that a state must pass.
     """
     from livarot.agents.states import check_state, layout_of, rebuilt
 
@@ -228,9 +229,9 @@ def load_state(path: str | Path, agent: Agent[State], problem: Problem) -> State
             )
         known = header.get("problem")
         if known not in (None, problem.fingerprint):
-            raise bad("problem", "the file holds a state of another problem", cure="load it with the one it is of")
+            raise bad("problem", "the file holds a state of another problem", cure="load it with its own problem")
         if known is None:
-            logger.info("%s does not say which problem it is of: only sizes are compared", path)
+            logger.info("%s does not say which problem its state was learned in: only sizes are compared", path)
         return layout_of(agent, problem, same_problem=known is not None)._replace(header=HEADER)
 
     tensors, _ = load_tensors(path, kind="agent-state", layout=layout)

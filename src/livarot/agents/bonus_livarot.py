@@ -5,7 +5,7 @@
 
 with LIVAROT's estimate and radius.  It is an upper bound of LIVAROT's maximum over the ellipsoid (certain), so it is
 optimistic where that is, and its first term is at most beta sqrt(Var V) sqrt(E|phi - mean|^2): it keeps the variance.
-The paper lists such a bonus as open.  A proof of its regret has not been done.
+The paper lists such a bonus as an open question.  No regret bound has been proved for it.
 
 Deviation: see :class:`livarot.planning.optimistic.rules.VarianceBonus` for the curvature.
 """

@@ -5,8 +5,8 @@ tradition of discounted and restarted linear bandits).  Before each OMD step the
 
     gram  <-  discount gram + (1 - discount) reg I      (so that reg I stays, and old Hessians lose their weight)
 
-then comes the usual step.  Between 0.99 and 0.999 for a change every few hundred episodes; 1 is stationary LIVAROT,
-bit for bit.  With ``restart_every`` = w the estimate starts afresh every w episodes instead (or as well).
+then comes the usual step.  A discount between 0.99 and 0.999 suits a change every few hundred episodes; 1 is stationary
+LIVAROT, bit for bit.  With ``restart_every`` = w the estimate starts afresh every w episodes instead (or as well).
 
 The radius counts the updates that still have weight, n = (1 - discount^t)/(1 - discount), and says nothing about the
 bias that the drift itself brings.  Cost: the whitener of every block is recomputed each episode, not only that of the
@@ -40,13 +40,15 @@ class DriftingLivarot(MirrorDescent):
     restart_every: int | None = None  # start afresh every so many episodes; None: never
     step_size: float = 3.0  # eta of the OMD step
     reg: float = 3.0  # lambda of the Gram matrix
-    beta_scale: float = 0.2  # multiplies the radius; wider than Livarot's, or what was forgotten is not tried again
+    beta_scale: float = 0.2  # multiplies the radius; wider than Livarot's, so that what was forgotten is tried again
     failure_level: float = 0.05  # delta
     rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
 
     def __post_init__(self) -> None:
         if self.discount > 1.0:
-            raise bad("discount", f"{self.discount} is above 1", cure="1 forgets nothing, 0.99 about 100 episodes back")
+            raise bad(
+                "discount", f"{self.discount} is above 1", cure="1 forgets nothing, 0.99 remembers about 100 episodes"
+            )
 
     def optimism(self) -> Rule:
         return self.rule

@@ -8,7 +8,7 @@ Deviations.  One update of the design per episode and stage (E1).  Radius beta0,
 and gradient are those of the stated objective (E10).  The minimiser is taken over the B-ball (E12).  kappa is the bound
 U^2 exp(4B) unless given, rho = min_h max |phi|.  The printed lemma is false for pairs that are never reached (E3): the
 pseudo samples of the literal routine carry no data, and its set guarantees nothing in unvisited directions.  Pairs with
-one outcome have no leverage and add nothing to A: their choice tells nothing about theta (the print sums them too).
+one outcome have no leverage and add nothing to A: they tell nothing about theta (the printed sum includes them).
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -54,7 +54,7 @@ class Design(NamedTuple):
 
 @dataclass(frozen=True)
 class LiteralExploration:
-    """As printed: the action of the (s, a, s') of largest leverage is played, whatever the state (E2)."""
+    """As printed: whatever the state, it plays the action of the (s, a, s') of largest leverage (E2)."""
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
         action = literal_design(problem, n_explore, kappa).action[episode]
@@ -73,7 +73,7 @@ class LiteralExploration:
 
 @dataclass(frozen=True)
 class StateAwareExploration:
-    """Sound: in each state the action whose reachable features have the largest leverage given what was really seen."""
+    """The sound variant: in each state, the action whose reachable features have most leverage, given the data."""
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
         replicas, seen = len(log.pairs), np.ascontiguousarray(log.pairs[:, :episode])
@@ -99,7 +99,7 @@ def rho(problem: Problem) -> float:
 
 
 def kappa_of(problem: Problem, kappa: float | None) -> float:
-    """The given kappa, or the bound U^2 exp(4B); with offsets, what is valid with them."""
+    """The given kappa, or the bound U^2 exp(4B); with offsets, the bound that allows for them."""
     return _kappa_bound(problem) if kappa is None else float(kappa)
 
 
@@ -159,7 +159,7 @@ def literal_design(problem: Problem, n_explore: int, kappa: float) -> Design:
 
 @derived
 def _designs(problem: Problem) -> dict[tuple[int, float], Design]:
-    """By ``n_explore`` and ``kappa``, as they are asked for."""
+    """The designs computed so far, by ``n_explore`` and ``kappa``."""
     return {}
 
 

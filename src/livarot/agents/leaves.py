@@ -1,4 +1,4 @@
-"""Nested tuples of arrays and numbers, which is what an agent's state is: their parts by name, and one from another."""
+"""Nested tuples of arrays and numbers, such as an agent's state: their parts by name, and how to map them."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ Algorithm `algo:learning routine 2`.  After an optional burn-in (:mod:`livarot.a
     plays      the greedy policy
     updates    theta_hat_h by online mirror descent on Theta_h, gram += Hessian at the new point.
 
-Deviations from the print: V is max_a Q (E16); the step size eta is explicit, eta = 1 is the printed update (E15); the
-radius follows reg and counts updates unless ``printed_radius`` (E18); Theta_h is intersected with the B-ball (E8, E12);
-C_h is the plain ellipsoid (E17).  No clipping: a maximum over true kernels bounds itself (E20).
+Deviations from the printed algorithm: V is max_a Q (E16); the step size eta is explicit, eta = 1 is the printed update
+(E15); the radius depends on reg and counts updates unless ``printed_radius`` (E18); Theta_h is intersected with the
+B-ball (E8, E12); C_h is the plain ellipsoid (E17).  Nothing is clipped: a maximum over kernels stays within the range
+of the values (E20).
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ class Livarot(ConfidenceAgent[LivarotState]):
 
     name: ClassVar[str] = "livarot"
 
-    step_size: float = 3.0  # eta of the OMD step; the print has 1, the paper's experiments 20
+    step_size: float = 3.0  # eta of the OMD step; 1 as printed, 20 in the paper's experiments
     reg: float | None = 3.0  # lambda of the Gram matrix; None is the theory's 144 d
     beta_scale: float = 0.05  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
     printed_radius: bool = False  # sqrt(2/3 d log(t/delta)) + 24 B sqrt d, as printed
     rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
-    n_explore: int | None = 0  # tau; None is the lemma's, which no budget allows (E7)
+    n_explore: int | None = 0  # tau; None is the lemma's, more than any budget of episodes (E7)
     exploration: Exploration = field(default_factory=LiteralExploration)  # the burn-in's routine
     reg_explore: float | None = 1.0  # lambda_0; None is d log(tau H/delta) (E5)
     kappa: float | None = None  # None is the bound U^2 exp(4B)
@@ -151,7 +152,7 @@ class Livarot(ConfidenceAgent[LivarotState]):
         return self._radius(problem, episode, n_explore)
 
     def _radius(self, problem: Problem, episode: int, n_explore: int) -> float:
-        """The same; arguments are not looked at."""
+        """The same, without a check of the arguments."""
         if self.printed_radius:
             beta = livarot_radius_printed(episode + 1, problem.dim, problem.param_bound, self.failure_level)
         else:
@@ -198,7 +199,7 @@ class Livarot(ConfidenceAgent[LivarotState]):
         )
         if tau > self.n_episodes:
             logger.warning(
-                "the lemma's exploration length is %.3g, more than the %d episodes: nothing but exploration remains",
+                "the lemma's exploration length is %.3g, more than the %d episodes: the whole run is exploration",
                 tau,
                 self.n_episodes,
             )

@@ -1,6 +1,6 @@
 """Agents that learn by one online step per episode: OMD or ONS, one state and one update for all of them.
 
-An agent of this family derives from :class:`MirrorDescent` or :class:`NewtonSteps` and says what its paper says: its
+An agent of this family derives from :class:`MirrorDescent` or :class:`NewtonSteps` and adds what its paper specifies:
 settings and presets, the radius (``formula``), how the plan is optimistic (``optimism``), and the theory's step size
 and lambda where the settings may leave them open (None).
 """
@@ -22,7 +22,7 @@ from livarot.simulation.streams import AgentRandom
 
 
 class OnlineState(NamedTuple):
-    """theta_hat with its Gram matrix, and the number of episodes behind them."""
+    """theta_hat with its Gram matrix, and the number of episodes they were learned from."""
 
     estimate: Estimate
     episode: int
@@ -30,7 +30,7 @@ class OnlineState(NamedTuple):
 
 @checked
 class OnlineAgent(ConfidenceAgent[OnlineState]):
-    """theta_hat from 0 on, its Gram matrix from lambda I on, one step per episode."""
+    """theta_hat begins at 0, its Gram matrix at lambda I, and both take one step per episode."""
 
     reg: float | None  # lambda; None is the theory's
 
@@ -45,7 +45,7 @@ class OnlineAgent(ConfidenceAgent[OnlineState]):
         return OnlineState(self._step(problem, state.estimate, episodes), state.episode + 1)
 
     def optimism(self) -> Rule:
-        """How the plan is optimistic; an agent that plans in a way of its own has ``plan`` instead."""
+        """How the plan is optimistic; an agent that plans in its own way overrides ``plan`` instead."""
         raise NotImplementedError
 
     def _step(self, problem: Problem, estimate: Estimate, episodes: Episodes) -> Estimate:

@@ -1,4 +1,4 @@
-"""What several agents share: their confidence sets, a state with all data, what counts as data, the constant kappa."""
+"""What several agents share: confidence sets, a state with all data, counts of updates, the constant kappa."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ConfidenceAgent(BaseAgent[State]):
         raise NotImplementedError
 
     def radius(self, problem: Problem, episode: int) -> float:
-        """beta of the plan made after ``episode`` episodes; ``formula`` looks at the arguments."""
+        """beta of the plan made after ``episode`` episodes; ``formula`` checks the arguments."""
         return self.beta_scale * self.formula(problem, episode)
 
     def promised_coverage(self) -> float | None:
@@ -42,7 +42,7 @@ class ConfidenceAgent(BaseAgent[State]):
         """
         try:
             theory, settings = presets_of(type(self))["theory"](1), dataclasses.fields(self)  # type: ignore[arg-type]
-        except (KeyError, LivarotError, TypeError, ValueError):  # none, or something else in a user's subclass
+        except (KeyError, LivarotError, TypeError, ValueError):  # no such preset, or another one in a user's subclass
             return None
         if type(theory) is not type(self) or self.beta_scale < theory.beta_scale:
             return None
@@ -55,7 +55,7 @@ class ConfidenceAgent(BaseAgent[State]):
         return "failure_level", "beta_scale", "rule", "bonus_constant"
 
     def log_radius(self, problem: Problem) -> None:
-        """Say at debug level what the radius of the first plan is."""
+        """Log the radius of the first plan at debug level."""
         logger.debug("%s: the radius of the first plan is %.6g", self.name, self.radius(problem, 0))
 
 
@@ -80,8 +80,8 @@ def transitions(problem: Problem, episode: int) -> int:
 def lemma_index(n_updates: int, reg: float | None) -> int:
     """t of Lemma (confidence set learning phase): n updates lead from theta_hat_1 to theta_hat_{n+1}, so t = n + 1.
 
-    The lemma is about the theory's lambda, ``reg`` None.  A ``reg`` of one's own comes without a promise and with a
-    radius that is scaled by experience: there t = n, the count with which those scales were tuned.
+    The lemma is about the theory's lambda, ``reg`` None.  Any other ``reg`` comes without a promise, and its radius is
+    scaled by a factor found in experiments: there t = n, the count with which those factors were tuned.
     """
     return n_updates + 1 if reg is None else n_updates
 
@@ -92,7 +92,7 @@ def outcomes(problem: Problem) -> int:
 
 
 def finite_kappa(problem: Problem, kappa: float | None) -> float:
-    """The given kappa, or the bound U^2 exp(4B) (:func:`kappa_of`), refused where that is not a number any more."""
+    """The given kappa, or the bound U^2 exp(4B) (:func:`kappa_of`), refused where that overflows."""
     value = kappa_of(problem, kappa)
     if not math.isfinite(value):
         raise bad("kappa", f"U^2 exp(4B) overflows at B = {problem.param_bound:.4g}", cure="give kappa yourself")

@@ -1,4 +1,4 @@
-"""Rare switching: any agent, but a new plan only when it has learned enough (Abbasi-Yadkori et al., 2011).
+"""Rare switching: any agent, with a new plan only when it has learned enough (Abbasi-Yadkori et al., 2011).
 
 A replica plans again when, for some parameter k,
 
@@ -10,16 +10,16 @@ reg I plus n Hessians of trace at most 1 is at most (reg + n/d)^d, so a replica 
     1 + K d log(1 + n/(reg d))/log(factor),   n = T, K = H   (one shared parameter: n = T H, K = 1)
 
 plans: O(d H log T) (certain).  An agent without an :class:`Estimate` switches when the visits of some (stage, s, a),
-pooled over stages of one law, have grown by ``factor``: at most 1 + pairs (1 + log_factor T) plans.  While an agent is
-in a burn-in (a ``log`` that is not full), it plans every episode.
+pooled over stages with the same law, have grown by ``factor``: at most 1 + pairs (1 + log_factor T) plans.  During a
+burn-in (while its ``log`` is not full), an agent plans every episode.
 
 Few plans are not free: on the hard chain (H = 5, gap .15, T = 2000, 20 seeds) LIVAROT's regret of 19 becomes 36 with
 the factor 2, 22 with 1.2 and 19 with 1.05.
 
 **How a plan is kept.**  ``plan`` is a function of its arguments and may not write into the state.  So the state keeps,
 replica by replica, the inner state of the last switch and its episode; the plan *is* the inner agent's plan in that
-state with that episode's random numbers.  A memory of the last plan of this thread saves making it again, and changes
-no result: after loading a state, the kept plans are simply made once more.
+state with that episode's random numbers.  Each thread remembers its last plan, so that it need not be made again.  This
+changes no result: after a state is loaded, the kept plans are simply made once more.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -55,7 +55,7 @@ _memory = threading.local()
 class Kept(NamedTuple):
     """What the plan in use was made from, per replica."""
 
-    inner: FloatArray  # (R, numbers) the inner state of the last switch, number after number
+    inner: FloatArray  # (R, numbers) the inner state of the last switch, flattened
     since: IntArray  # (R,) the episode of the last switch
     reference: FloatArray  # (R, K) log det, or (R, pairs) visits, at the last switch
     n_plans: IntArray  # (R,) plans so far
@@ -66,11 +66,11 @@ class Kept(NamedTuple):
 @checked
 @dataclass(frozen=True)
 class RareSwitching(Wrapper):
-    """Another agent with few plans; its state is the agent's own and one more field, ``kept``."""
+    """Another agent that plans rarely; its state is that agent's own with one more field, ``kept``."""
 
     name: ClassVar[str] = "rare-switching"
 
-    agent: Agent[Any] = field(default_factory=Livarot)  # who plans and learns
+    agent: Agent[Any] = field(default_factory=Livarot)  # the wrapped agent, which plans and learns
     factor: float = 2.0  # growth of a determinant (or of visits) that calls for a new plan; 1: after any growth
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class RareSwitching(Wrapper):
         return _extended(kind)(*inner, kept._replace(reference=_growth(problem, inner, kept.counts)))
 
     def promised_coverage(self) -> float | None:
-        """That of the agent: sets that are kept for several episodes are sets of the same sequence."""
+        """That of the wrapped agent: a set that is kept for several episodes is one of the same sequence of sets."""
         return declared(self.agent).promised_coverage()
 
     def plan(self, problem: Problem, state: Any, rng: AgentRandom) -> Plan:
@@ -103,7 +103,7 @@ class RareSwitching(Wrapper):
         last: _Made | None = getattr(_memory, "last", None)
         usable = np.zeros(len(kept.since), dtype=np.bool_)
         if last is not None and last.problem is problem and last.agent is self.agent and last.seeds == seeds:
-            if last.since is kept.since and last.inner is kept.inner:  # nobody switched
+            if last.since is kept.since and last.inner is kept.inner:  # no replica switched
                 return last.plan
             if last.inner.shape == kept.inner.shape:
                 usable = (last.since == kept.since) & (last.inner == kept.inner).all(axis=1)
@@ -128,7 +128,7 @@ class RareSwitching(Wrapper):
         growth = _growth(problem, inner, counts)
         due = self._due(inner, growth, kept)
         same = _with_room(inner, _inner(state), kept.inner, replicas)
-        if same is None:  # a state of another form, after a burn-in: all begin anew
+        if same is None:  # the state has another form, after a burn-in: all replicas plan anew
             due[:] = True
         elif not due.all():
             kept = kept._replace(inner=same)
@@ -165,7 +165,7 @@ class _Made(NamedTuple):
 
 @cache
 def _extended(inner: Any) -> Any:
-    """The inner agent's state with one more field; what reads ``state.estimate`` still finds it."""
+    """The inner agent's state with one more field; code that reads ``state.estimate`` still finds it."""
     make: Any = namedtuple
     made = make(f"RareSwitching{inner.__name__}", (*inner._fields, "kept"))
     made.inner = inner
@@ -187,7 +187,7 @@ def _growth(problem: Problem, inner: Any, counts: IntArray) -> FloatArray:
 
 
 def _packed(state: Any, replicas: int) -> FloatArray:
-    """Every number of a state, (R, numbers), those that replicas share repeated; integers below 2^53."""
+    """Every number of a state, (R, numbers); what replicas share is repeated, integers must be below 2^53."""
     parts = [np.zeros((replicas, 0))]
     for leaf in map(np.asarray, leaves(state).values()):
         if leaf.size:
@@ -197,7 +197,7 @@ def _packed(state: Any, replicas: int) -> FloatArray:
 
 
 def _unpacked(pattern: Any, packed: FloatArray, replicas: int) -> Any:
-    """The state of the replicas in ``packed``; ``pattern`` is one of ``replicas`` replicas and gives the form."""
+    """The state of the replicas in ``packed``; ``pattern``, a state of ``replicas`` replicas, gives the form."""
     at = 0
 
     def leaf_of(name: str, leaf: Any) -> Any:
@@ -217,10 +217,10 @@ def _unpacked(pattern: Any, packed: FloatArray, replicas: int) -> Any:
 
 
 def _with_room(new: Any, old: Any, packed: FloatArray, replicas: int) -> FloatArray | None:
-    """``packed``, made from states of the form of ``old``, as if they had had the room that ``new`` has.
+    """``packed``, made from states of the form of ``old``, padded as if they had had the room that ``new`` has.
 
-    Room is added behind what is there (:func:`livarot.estimation.history.record`) as soon as *one* replica needs it: it
-    must not matter to the others.  None if the forms differ in another way.
+    Room is appended (:func:`livarot.estimation.history.record`) as soon as *one* replica needs it, which must not
+    matter to the others.  None if the forms differ in another way.
     """
     forms = [[np.shape(leaf) for leaf in leaves(state).values()] for state in (new, old)]
     if forms[0] == forms[1]:
@@ -254,7 +254,7 @@ def _merged(plan: Plan | None, part: Plan, chosen: NDArray[np.intp], replicas: i
 
 @jit
 def _log_determinants(block_start, gram_start, whiten, out):
-    """log det gram = -2 sum log W_ii; logarithms of products of a few entries at a time."""
+    """log det gram = -2 sum log W_ii; entries are multiplied before a logarithm is taken, as far as range allows."""
     for r in range(whiten.shape[0]):
         for k in range(whiten.shape[1]):
             total, product = 0.0, 1.0

@@ -4,14 +4,14 @@ A state is compared with the one that the agent's own ``init`` makes for the pro
 
 - **Always**: the same parts by the same names, the same types, the same number of axes, and one number R of replicas
   where ``init`` has one replica per entry of the leading axis.
-- **States of this package**: the same sizes, but for room that grows; whole numbers (counts, indices, episodes) are not
-  negative; floats are finite where ``init`` leaves them finite; indices of pairs, outcomes and actions are those of the
-  problem (:data:`RULES`).  Nothing a kernel indexes with is left unchecked.
+- **States of this package**: the same sizes, except where a part grows; whole numbers (counts, indices, episodes) are
+  not negative; floats are finite where ``init`` leaves them finite; indices of pairs, outcomes and actions are those of
+  the problem (:data:`RULES`).  Nothing a kernel indexes with is left unchecked.
 - **Other states**: the same sizes, unless the state is known to belong to the problem (its fingerprint says so): a
   state may grow.
 
-Whether the numbers are those of the agent's own episodes cannot be seen from them.  That W'W is the inverse of the Gram
-matrix is not checked either: it would cost a factorisation per replica and stage.
+Whether the numbers come from the agent's own episodes cannot be checked.  That W'W is the inverse of the Gram matrix is
+not checked either: it would cost a factorisation per replica and stage.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _tensors(one: Any, two: Any, prefix: str, same_problem: bool) -> dict[str, T
 
 
 def check_state(problem: Problem, state: Any) -> None:
-    """Do the parts of a state of the right layout fit together and to the problem?  :class:`Misfit` if not."""
+    """Do the parts of a state of the right layout fit each other and the problem?  :class:`Misfit` if not."""
     rule = RULES.get(type(state))
     if rule is not None and rule.check is not None:
         rule.check(problem, state)
@@ -168,13 +168,13 @@ def _check_policies(problem: Problem, part: Any) -> None:
 
 
 def _check_kept(problem: Problem, state: Any, kept: Kept) -> None:
-    """The inner state of the last switch is kept number after number: as it was, it has to be one too."""
+    """The inner state of the last switch is kept flattened; rebuilt from its numbers, it has to be valid too."""
     inner, replicas = _inner(state), len(kept.since)
     if kept.inner.shape != _packed(inner, replicas).shape:
-        raise Misfit(f"the state of the last switch has {kept.inner.shape[1]} numbers, not as many as the state")
+        raise Misfit(f"the state of the last switch has {kept.inner.shape[1]} numbers, not as many as the state has")
     if (kept.since > kept.episode).any():
         raise Misfit("the last switch is later than the episode")
-    for r in range(replicas):  # each of its own time
+    for r in range(replicas):  # each switched at its own time
         packed = kept.inner[r : r + 1]
         with np.errstate(invalid="ignore"):
             then = _unpacked(inner, packed, replicas)
@@ -185,7 +185,7 @@ def _check_kept(problem: Problem, state: Any, kept: Kept) -> None:
 
 
 class Rule(NamedTuple):
-    """What is peculiar to a part: what its numbers fulfil, which sizes change on the way, what may be infinite."""
+    """What is special about a part of a state: a check of its numbers, fields that grow or may be infinite."""
 
     check: Callable[[Problem, Any], None] | None = None
     grows: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ class ThompsonLivarot(LivarotSets):
     reg: float | None = 3.0  # lambda; None is the theory's 144 d
     beta_scale: float = 0.05  # v is this times LIVAROT's radius
     failure_level: float = 0.05  # delta
-    project: bool = True  # the sample into the B-ball
+    project: bool = True  # move the sample into the B-ball
 
     @classmethod
     def theory(cls) -> ThompsonLivarot:

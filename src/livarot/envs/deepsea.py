@@ -4,10 +4,10 @@ A diver sinks one row per step through a grid of N rows and goes left or right; 
 c <= r, and the horizon is N.  *Right* costs .01/N, and pays 1 in the lowest row at column N - 1, which only N - 1
 moves to the right can reach.  *Left* moves to max(c - 1, 0) and is free.
 
-All rows of the deterministic version have one outcome: nothing is to be learned, since reachable sets are known to the
-learner.  Hence ``slip``: going right keeps the column with this probability.  The default 1/N is that of the
-stochastic version of the behaviour suite (likely; noise of its rewards is left out, since rewards are known here).
-Which of the actions is "right" is the same in all states (reachable sets would tell it anyway).
+All pairs of the deterministic version have one outcome: there is nothing to learn, since the learner knows the
+reachable sets.  Hence ``slip``: going right keeps the column with this probability.  The default 1/N is that of the
+stochastic version of the behaviour suite (likely; its reward noise is left out, since rewards are known here).  The
+same action is "right" in all states (the reachable sets would reveal it anyway).
 
 With p = 1 - slip and c = .01/N the value on the diagonal is V_{N-1} = 1 - c and V_h = max(0, -c + p V_{h+1}), so
 V* = p^{N-1} - c (1 - p^N)/(1 - p) where that is positive.  Rewards are shifted by c to lie in [0, 1]:

@@ -13,8 +13,8 @@ map             phi(s'|s, a)                                          represents
 ``Moves``       up / down, and the same at either bank, per action    chains whose moves do not depend on s
 ``NextState``   attributes of s' (by default: which state it is)      p(s'|s, a) ~ w(s') on the reachable set
 ``LogNominal``  offset log p0, features x(s, a, s') of a tilt         p ~ p0 exp(w . x); theta = 0 is p0 itself
-``Function``    any function of (s, a, s')                            what it can
-``LongTable``   columns of a long table                               what they can
+``Function``    any function of (s, a, s')                            what the function can express
+``LongTable``   columns of a long table                               what the columns can express
 ==============  ====================================================  ==========================================
 
 One-hot features are sparse: a row has one entry, Gram matrices fall into blocks as small as a reachable set, and
@@ -102,7 +102,7 @@ class Transitions:
 
 
 class Encoding(NamedTuple):
-    """What a map answers: features (rows, d), dense or scipy sparse; offset (rows,); theta (1 or tables, d)."""
+    """What a map returns: features (rows, d), dense or scipy sparse; offset (rows,); theta (1 or tables, d)."""
 
     features: Any
     offset: FloatArray | None = None
@@ -120,7 +120,7 @@ class OneHot:
     """One coordinate per (s, a, s') but the support state of (s, a): exact for every kernel, nothing is shared.
 
     With one theta for all stages and probabilities that depend on the stage, each table has its own coordinates.
-    A kernel without chance gets one coordinate that no row uses.
+    A deterministic kernel gets one coordinate that no row uses.
     """
 
     def encode(self, transitions: Transitions) -> Encoding:
@@ -154,7 +154,7 @@ class Moves:
         if len(far):
             raise bad(
                 "features",
-                "moves know neighbouring states only, and (state, action, next state) jumps",
+                "moves lead to neighbouring states only, but (state, action, next state) jumps further",
                 index=t.where(int(far[0])),
                 count=len(far),
                 cure="use features='one-hot' or a map of your own",
@@ -233,7 +233,7 @@ class Function:
 class LogNominal:
     """A known nominal kernel p0 and a tilt: p(s'|s, a) ~ p0(s'|s, a) exp(w . x(s, a, s')).
 
-    log p0 is the offset of the model, so theta = w and d is that of ``tilt``: a function of (s, a, s') or another map.
+    log p0 is the offset of the model, so theta = w, and d is that of ``tilt``, a function of (s, a, s') or another map.
     ``learn_nominal=True`` makes log p0 the first feature instead, with an unknown coefficient (1 is p0 itself).
     """
 
@@ -381,5 +381,5 @@ class LongTable:
         if len(repeated):
             first = int(repeated.min())
             cure = "list every transition once"
-            raise bad("next_state", "the transition is listed before", index=first, count=len(repeated), cure=cure)
+            raise bad("next_state", "the transition was listed before", index=first, count=len(repeated), cure=cure)
         return (*columns, features)

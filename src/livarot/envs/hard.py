@@ -31,11 +31,11 @@ from livarot.errors import bad
 from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
 
-MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to say
+MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to print
 
 
 def require_sign_actions(signs: int) -> None:
-    """Refuse more signs than 2^signs actions can be listed for."""
+    """Refuse so many signs that the 2^signs actions cannot be listed."""
     if signs > MOST_SIGNS:
         raise bad("dim", f"{signs} signs are 2^{signs} actions", cure="take a smaller dim")
     require_memory("dim", f"a list of 2^{signs} actions", 2**signs * (signs + 8))
@@ -60,7 +60,7 @@ def sign_features(delta: float, gap: float, signs: int) -> SignFeatures:
     """bD, alpha, beta and the bias that give the right signs the probability delta + signs * gap."""
     step = gap
     if delta < 1e-300:
-        raise bad("base_probability", f"{delta:.6g} has no odds that a number could hold", cure="take at least 1e-300")
+        raise bad("base_probability", f"{delta:.6g} is so small that its odds overflow", cure="take at least 1e-300")
     if not 0.0 < step < (1.0 - delta) / signs:
         raise bad(
             "gap",

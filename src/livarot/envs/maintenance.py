@@ -1,4 +1,4 @@
-"""Machine maintenance: a practical example.  **Synthetic**: the numbers are plausible, and ours.
+"""Machine maintenance: a practical example.  **Synthetic**: the numbers are plausible but made up.
 
 A machine runs 26 weeks.  Its state is its wear 0 (new) .. 4 (worn out), or 5: broken down.  Every week it runs *gently*
 (pays .6), runs *hard* (pays 1), or is *serviced* (pays 0).  A running machine stays as it is, wears by one level, or
@@ -18,7 +18,7 @@ as new             serviced, next is 0 (wear > 1)        2.0  odds 7.4
 repaired           serviced when broken, next is 0      -1.5  odds .22: about five weeks
 =================  ==================================  =====  ===============================================
 
-The best policy runs the machine hard while it is young, services it when it is worn, and spares the service when the
+The best policy runs the machine hard while it is young, services it when it is worn, and skips the service when the
 end is near.
 """
 

@@ -1,8 +1,8 @@
 """The two-state instance of Park, Kwon and Lee, over a finite horizon.
 
 State 1 pays 1 at every step, state 0 pays nothing; the start is 0 and the actions are {-1, 1}^{d-1}.  From state 1 the
-walk falls back with probability delta (``base_probability``) whatever is done; from state 0 the right signs x climb a
-little more often.  With Delta (``gap``) and bD, alpha, beta as in the hard chain (:mod:`livarot.envs.hard`):
+walk falls back with probability delta (``base_probability``) whatever the action; from state 0 the right signs x climb
+a little more often.  With Delta (``gap``) and bD, alpha, beta as in the hard chain (:mod:`livarot.envs.hard`):
 
     phi(0|0, a) = (-alpha a, beta log(1/delta - 1)),   phi(1|0, a) = 0
     phi(1|1, a) = (0,        beta log(1/delta - 1)),   phi(0|1, a) = 0

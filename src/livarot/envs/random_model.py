@@ -57,8 +57,8 @@ def random_mdp(
     """A random MNL MDP with chosen (S, A, U, d, H, B), and ``gap`` and ``sigma_bar`` if given.
 
     ``gap`` is the smallest positive V*_h(s) - Q*_h(s, a) over all stages, states and actions; ``sigma_bar`` that of
-    the optimal policy from state 0.  What cannot be attained is refused, with the range that can; ``persistent=True``
-    widens the range of ``sigma_bar`` several times.
+    the optimal policy from state 0.  A value that cannot be attained is refused, with the range of those that can;
+    ``persistent=True`` makes the range of ``sigma_bar`` several times wider.
 
     >>> import livarot
     >>> solution = livarot.solve(random_mdp(gap=0.1, sigma_bar=0.01))
@@ -110,7 +110,7 @@ def random_mdp(
 def _reachable_sets(
     rng: np.random.Generator, n_states: int, n_actions: int, n_reachable: int, persistent: bool
 ) -> IntArray:
-    """(S * A, U) different states per row; within the own half, and in both from state 0, if persistent."""
+    """(S * A, U) different states per row; if persistent, in the state's own half, and from state 0 in both halves."""
     if not persistent:
         order = rng.permuted(np.tile(np.arange(n_states), (n_states * n_actions, 1)), axis=1)
         return np.ascontiguousarray(order[:, :n_reachable])
@@ -136,7 +136,7 @@ def _halves(n_states: int) -> tuple[range, range]:
 
 
 def _levels(uniform: FloatArray, persistent: bool) -> FloatArray:
-    """Draws (H, S) or (H, S, A) as they are, or pressed into [0, .2] and [.8, 1] in the two halves."""
+    """Draws (H, S) or (H, S, A) as they are, or if persistent squeezed into [0, .2] and [.8, 1] in the two halves."""
     if persistent:
         low, high = _halves(uniform.shape[1])
         uniform[:, low] *= 0.2
@@ -177,7 +177,7 @@ def _rewards_with_gap(
     horizon, n_states, n_actions, _ = model.prob.shape
     step = gap
     if n_actions < 2 or not 0.0 < step <= 1.0:
-        cure = "two actions at least, and 0 < gap <= 1: rewards lie in [0, 1] and the last stage has nothing else"
+        cure = "take two actions or more and 0 < gap <= 1: the last stage has only its reward, which lies in [0, 1]"
         raise bad("gap", f"{step:.6g} cannot be attained with {n_actions} actions", cure=cure)
     xi = _levels(rng.random((horizon, n_states)), persistent)
     best, ahead = _plan(model, np.repeat(xi[:, :, None], n_actions, axis=2))

@@ -28,5 +28,5 @@ add("kl-robust", lambda: envs.kl_robust, "KL-robust MDP, constant eta or a KL ba
 add("machine-maintenance", lambda: envs.machine_maintenance, "synthetic example: wear, breakdowns and service")
 add("icu-sepsis", lambda: envs.icu_sepsis, "ICU-Sepsis patients who respond differently; needs the package icu-sepsis")
 
-LARGE = frozenset({"icu-sepsis"})  # too large for what tries everything, and its data come with an extra
+LARGE = frozenset({"icu-sepsis"})  # too large where all environments are tried, and its data come with an extra
 make = registry.make

@@ -14,8 +14,8 @@ strehl     .1, .6, .3             .7, .3             .7, .3             .0005; 1
 
 ``osband`` is that of Osband 2013 and Cho et al. 2024 (certain), ``park`` the copy of Park et al. with another small
 reward (certain), ``vtr`` that of the UCRL-VTR code, S = 5 and H = 20 there (certain), ``strehl`` that of Strehl and
-Littman 2008, S = 6, rewards 5 and 10000 divided by 10000 (sizes and rewards certain, rows likely).  Its large reward is
-paid on *staying* at the top, so the reward of swimming right there is its expectation .3.
+Littman 2008, S = 6, rewards 5 and 10000 divided by 10000 (sizes and rewards certain, rows likely).  There the large
+reward is paid for *staying* at the top, so the reward of swimming right at the top is its expectation .3.
 
 Two encodings of the same kernel (:mod:`livarot.envs.features`):
 

@@ -57,9 +57,9 @@ def kl_robust(
 ) -> MNLMDP:
     """A random KL-robust MDP: ``robustness`` eta (None is 1) everywhere, or a KL ball of ``radius``.
 
-    ``dim`` d is also the number of levels, a level's rewards lie in 0.9 c/(d-1) + [0, 0.1]; ``mixing`` bounds the
-    nominal probability of leaving a level, between half of it and itself.  ``n_reachable`` next states lie on levels
-    next to the state's own, where those have enough states.
+    ``dim`` d is also the number of levels; the rewards of level c lie in 0.9 c/(d-1) + [0, 0.1].  The nominal
+    probability of leaving a level is between ``mixing``/2 and ``mixing``.  The ``n_reachable`` next states lie on the
+    state's own level and those next to it, where these have enough states.
 
     >>> import livarot
     >>> for eta in (0.0, 1.0, 10.0):
@@ -90,7 +90,7 @@ def mnl_embedding(
     """The worst-case MDP of a nominal model as an MNL MDP with one parameter per stage.
 
     ``psi`` (S, d - 1) must have every V_{h+1} in its span, up to a constant; None is the canonical basis, which always
-    does, d = S + 1.  Its optimal values and kernel are those of ``solve_robust(.., count_penalty=False)``.
+    has, with d = S + 1.  The model's optimal values and kernel are those of ``solve_robust(.., count_penalty=False)``.
 
     >>> import livarot
     >>> river = livarot.envs.river_swim(6, 20)
@@ -170,7 +170,7 @@ def random_nominal(
 def _level_masses(
     rng: np.random.Generator, members: list[IntArray], c: int, n_reachable: int, mixing: float
 ) -> FloatArray:
-    """P0(c'|c, b) of one abstract action: the levels around c, as many as n_reachable states need and can cover."""
+    """P0(c'|c, b) of one abstract action, on levels around c: enough for n_reachable states, and no more than that."""
     dim = len(members)
     reach = 1
     while sum(len(members[j]) for j in range(max(c - reach, 0), min(c + reach + 1, dim))) < n_reachable:
@@ -227,7 +227,7 @@ def _span(values: FloatArray, psi: ArrayLike | None) -> tuple[FloatArray | None,
 
 
 def _stages(model: Nominal, robust: RobustSolution, slope: FloatArray, same: bool) -> tuple[Any, ...]:
-    """Long arrays of all stages that differ: outcomes, next states, log p0, eta_h(s, a)/eta_h; and the stage table."""
+    """Flat arrays of all distinct stages: outcomes, next states, log p0, eta_h(s, a)/eta_h; and the stage table."""
     problem, kernel = model
     rows, n_pairs = problem.rows, problem.n_states * problem.n_actions
     known: dict[tuple[int, ...], int] = {}

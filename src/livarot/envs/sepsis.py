@@ -12,16 +12,16 @@ of the treatment over 4.  One parameter serves all stages.  log p0 is a known of
 nominal model; with ``learn_nominal`` a fifth feature log p0 / max|log p0| is added, whose true coefficient is 0: the
 power of p0 is learned as a deviation from 1.
 
-**A demonstration on a public simulator; no medical advice.**
+**A demonstration on a public simulator; not medical advice.**
 
 Readings
 --------
 - A patient gets ``horizon`` treatments; survival pays 1 once, in the stage *after* the treatment that brought it.  So
   the model has ``horizon + 1`` stages; nothing is decided in the last one.  The value is the probability of survival
   within ``horizon`` treatments.
-- All 25 treatments may be given in every state.  Those that the records do not support have, in the package's data, the
-  mean law of those that they do (its default strategy "mean").  Hence **the nominal optimum is not unique**: treatments
-  that no doctor chose tie exactly with each other, and where such a state has one supported treatment all 25 tie.
+- All 25 treatments may be given in every state.  A treatment that the records do not support has, in the package's
+  data, the mean law of those that they do (its default strategy "mean").  Hence **the nominal optimum is not unique**:
+  treatments that no doctor chose tie exactly with each other, and in a state with one supported treatment all 25 tie.
 - The number of a treatment is 5 i + j.  ``vasopressor_first`` reads i as the vasopressor level; of all readings that
   were tried only that one gives the reference value .884 of the optimal policy (docs/sepsis.md).  The package does not
   say which it is; its clinicians' policy has j = 0 in 84 % of the cases, which speaks for i = fluid.
@@ -59,14 +59,14 @@ class SepsisData(NamedTuple):
 
 
 def load_sepsis() -> SepsisData:
-    """Read the data files of ``icu-sepsis`` without importing it, so that what it requires need not be there."""
+    """Read the data files of ``icu-sepsis`` without importing it, so that its dependencies need not be installed."""
     spec = find_spec("icu_sepsis")
     folder = Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
     file = folder / "envs" / "assets" / "dynamics.npz" if folder else None
     if file is None or not file.is_file():
         raise bad(
             "icu-sepsis",
-            "the package is not installed, or holds no dynamics.npz",
+            "the package is not installed, or has no dynamics.npz",
             cure="pip install --no-deps icu-sepsis",
         )
     with np.load(file, allow_pickle=False) as found:
@@ -106,7 +106,7 @@ def icu_sepsis(
     vasopressor_first: bool = True,
     param_bound: float | None = None,
 ) -> MNLMDP:
-    """A hospital with ICU-Sepsis patients who respond to doses by ``weights`` (see the module); no medical advice.
+    """A hospital with ICU-Sepsis patients who respond to doses by ``weights`` (see the module); not medical advice.
 
     ``weights`` are w, in the order of ``FEATURES``; all zero is the nominal model.  ``param_bound`` bounds the weights
     as given (None is |w|); features and weights are rescaled so that features have norm at most 1.

@@ -1,8 +1,8 @@
-"""SixArms (Strehl and Littman 2008), as an MNL MDP (certain; of room 1 there are two readings).
+"""SixArms (Strehl and Littman 2008), as an MNL MDP (certain; there are two readings of room 1).
 
 State 0 is the hub, 1..6 are the rooms.  In the hub, arm i = 0..5 opens room i + 1 with probability
 1, .15, .1, .05, .03, .01 and does nothing otherwise.  In room i + 1 the matching action i stays and pays
-50, 133, 300, 800, 1660, 6000 (divided by 6000 here); any other returns to the hub and pays nothing.  Room 1 is
+50, 133, 300, 800, 1660, 6000 (divided by 6000 here); any other action returns to the hub and pays nothing.  Room 1 is
 different as published: actions 0, 1, 2, 3 and 5 stay and pay, action 4 returns.  One re-implementation uses the
 matching rule there as well: ``first_room="matching"``.  From the hub the best policy never opens room 1 (two steps
 for 50/6000, against 1/100 with the last arm), so that V* is the same for both.

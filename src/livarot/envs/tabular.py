@@ -1,4 +1,4 @@
-"""From a table of probabilities and rewards to an MNL MDP, and back to the units of its rewards.
+"""From a table of probabilities and rewards to an MNL MDP, and values back to the units of its rewards.
 
 ``P[s, a, s']`` (one for all stages, or one per stage) gives the reachable sets, and a feature map
 (:mod:`livarot.envs.features`) the features; theta is what makes the model equal to P, by formula (one-hot) or by
@@ -9,7 +9,7 @@ least squares on the log-probabilities, centred in each pair:
 A map that cannot represent P is refused, unless theta is given: then P is only the nominal kernel.
 
 Rewards outside [0, 1] are mapped by r -> (r - shift) / scale when ``rescale=True``.  An episode has exactly H steps,
-so V_h = scale * V'_h + (H - h) * shift, the optimal policy is the same, and :class:`RewardScale` undoes it.
+so V_h = scale * V'_h + (H - h) * shift, the optimal policy is the same, and :class:`RewardScale` undoes the map.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def from_tabular(
     P : (S, A, S) or (H, S, A, S); or scipy sparse, (S*A, S) with row s*A + a, or one (S, S) per action in a list.
     R : (S, A), (H, S, A), (S, A, S') or (H, S, A, S'), or sparse like P: expected under P if it depends on s'.
     start : a state or a distribution over states.
-    features : a name or a feature map; ``theta`` None makes the model equal to P, and is refused if it cannot.
+    features : a name or a feature map.
+    theta : the parameter; None makes the model equal to P, and a feature map that cannot represent P is refused.
     shared_parameter : one theta for all stages, or one each.
     rescale : map rewards outside [0, 1] affinely; see ``TabularMDP.reward_scale`` and ``original_value``.
     param_bound : B, None is the largest |theta|; in the units of the features as the map gives them.
@@ -192,7 +193,7 @@ def _kernel(P: Any, horizon: int) -> tuple[IntArray, IntArray, FloatArray, int, 
     if len(wrong):
         entry = int(wrong[0])
         where = (*place(int(owner[entry])), int(matrix.indices[entry]))
-        raise bad("P", f"{matrix.data[entry]:.6g} is no probability", index=where, count=len(wrong))
+        raise bad("P", f"{matrix.data[entry]:.6g} is not a probability", index=where, count=len(wrong))
     sums = np.asarray(matrix.sum(axis=1)).reshape(-1)
     off = np.flatnonzero(np.abs(sums - 1.0) > SUM_SLACK)
     if len(off):
@@ -303,7 +304,7 @@ def _expected(array: FloatArray, transitions: Transitions, stage_table: Int32Arr
 
 
 def _into_unit(reward: FloatArray, rescale: bool) -> tuple[FloatArray, RewardScale]:
-    """Rewards in [0, 1] as they are; others mapped affinely, if that is wished."""
+    """Rewards in [0, 1] as they are; others mapped affinely into it if ``rescale``, and refused otherwise."""
     outside = np.argwhere((reward < 0) | (reward > 1))
     if len(outside) == 0:
         return reward, RewardScale()

@@ -1,7 +1,7 @@
 """Average reward without an end, planned exactly: gain and bias, the diameter.  Every answer carries its proof.
 
-The gain g of a policy is its long-run reward per step, the bias h what a start is worth beyond that: g + h = r + P h
-(one recurrent class, h = 0 at its first state).  For any vector v, with L v = max_a (r + P v),
+The gain g of a policy is its long-run reward per step, the bias h(s) what starting in s is worth beyond that:
+g + h = r + P h (one recurrent class, h = 0 at its first state).  For any vector v, with L v = max_a (r + P v),
 
     min_s (L v - v)(s)  <=  g*(s)  <=  max_s (L v - v)(s),
 
@@ -31,12 +31,12 @@ from livarot.errors import bad
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.sparse import DIRECT, back_up, chain_of, rounding, rows_of, solve_system
 
-MIXING = 0.5  # of the kernel with the identity, against periods
-RESIDUAL = 1e-9  # of a linear system of a large class, at most
+MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
+RESIDUAL = 1e-9  # the largest that a linear system of a large class may have
 
 
 class Gain(NamedTuple):
-    """Gain and bias of a policy, per state (the gain of a policy with several recurrent classes is no constant)."""
+    """Gain and bias of a policy, per state (with several recurrent classes the gain may depend on the state)."""
 
     gain: FloatArray  # (S,)
     bias: FloatArray  # (S,)
@@ -57,8 +57,8 @@ class AverageSolution(NamedTuple):
 def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
     """Gain and bias of a stationary policy, actions (S,) or probabilities (S, A), by linear solves.
 
-    Each recurrent class has a gain of its own; a transient state has the mean of those it ends in.  The bias is 0 at
-    the first state of each class.
+    Each recurrent class has a gain of its own; a transient state has the mean gain of the classes it may end in.  The
+    bias is 0 at the first state of each class.
 
     >>> from livarot.envs import park_two_state
     >>> mdp = InfiniteMDP.from_mdp(park_two_state())
@@ -99,7 +99,7 @@ def _solved(system: csr_array, right: FloatArray) -> FloatArray:
     found = solve_system(system, right, np.zeros(len(right)), 1e-13)
     wrong = float(np.abs(system @ found - right).max())
     if len(right) > DIRECT and wrong > RESIDUAL * max(1.0, float(np.abs(right).max())):
-        raise bad("policy", f"its gain is known to a residual of {wrong:.3g} only", cure="use solve_average's interval")
+        raise bad("policy", f"its gain has a residual of {wrong:.3g}, too large", cure="use solve_average's interval")
     return found
 
 
@@ -139,10 +139,10 @@ def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000
 
 @checked
 def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) -> float:
-    """D: the largest, over pairs of states, of the least expected time from one to the other; infinite if none is.
+    """D: the largest, over pairs of states, of the least expected time from one to the other; it may be infinite.
 
-    For each target the times of value iteration from 0 bound from below, those of its greedy policy, by a linear solve,
-    from above; the latter are returned once the two agree to a relative ``tol``.
+    For each target, value iteration from 0 bounds the times from below, and its greedy policy, by a linear solve, from
+    above; the upper bounds are used once the two agree to a relative ``tol``.
 
     >>> from livarot.envs import park_two_state
     >>> round(diameter(InfiniteMDP.from_mdp(park_two_state())), 9)     # 1/delta from state 1 to state 0
@@ -174,7 +174,7 @@ def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) 
 
 
 def _interval(mdp: InfiniteMDP, v: FloatArray) -> tuple[float, float]:
-    """Where the optimal gain lies, by one backup of v, rounding included."""
+    """An interval that holds the optimal gain, by one backup of v, rounding included."""
     reward, scratch = mdp.problem.reward, np.empty(len(v))
     low, high, _ = back_up(rows_of(mdp), reward, 1.0, v, scratch, np.zeros(len(v), dtype=np.int32), TIE)
     error = rounding(mdp.problem.max_reachable, reward, v)
@@ -196,7 +196,7 @@ def _relative(rows, reward, v, best, policy, aim, max_iter):
 
 @jit
 def _reach(rows, cost, target, v, best, policy, rounds):
-    """Minus the time to the target, from below in time: value iteration with a target that costs nothing."""
+    """Lower bounds of the time to the target, as -v: value iteration with a target that costs nothing."""
     for _ in range(rounds):
         back_up(rows, cost, 1.0, v, best, policy, TIE)
         for s in range(len(v)):

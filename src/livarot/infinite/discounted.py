@@ -37,13 +37,13 @@ from livarot.infinite.sparse import (
     sweep,
 )
 
-LESS = 0.005  # an evaluation leaves this share of the span that the improvement saw
-PATIENCE = 60  # sweeps: an evaluation that would take more is a linear solve
-WATCHED = 5  # sweeps whose gain tells how many it would take
+LESS = 0.005  # an evaluation reduces the span that the improvement found to this share of it
+PATIENCE = 60  # sweeps: an evaluation that would take more is done by a linear solve
+WATCHED = 5  # sweeps whose progress tells how many will be needed
 
 
 class DiscountedSolution(NamedTuple):
-    """Discounted values, with ``lower`` <= V^policy <= V* <= ``upper`` in every state, and ``value`` among them."""
+    """Discounted values, with ``lower`` <= V^policy <= V* <= ``upper`` in every state, and ``value`` between them."""
 
     value: FloatArray  # (S,)
     q: FloatArray  # (S, A)
@@ -65,16 +65,16 @@ def policy_value(mdp: InfiniteMDP, policy: ArrayLike, discount: float) -> FloatA
         before = span
         v, low, high = _evaluated(chain, discount, v, max(aim, LESS * span if span < math.inf else LESS))
         span = high - low
-        if span >= before:  # neither sweeps nor a linear solve gain anything
+        if span >= before:  # neither sweeps nor a linear solve make progress
             known = span / (1.0 - discount)
-            raise bad("policy", f"its value is known to {known:.3g} only", cure="lower the discount")
+            raise bad("policy", f"an error of up to {known:.3g} in its value remains", cure="lower the discount")
 
 
 @checked
 def solve_discounted(
     mdp: InfiniteMDP, discount: float, *, tol: float = 1e-10, max_iter: int = 1_000_000
 ) -> DiscountedSolution:
-    """The optimal discounted values to ``upper`` - ``lower`` <= ``tol`` in every state, unless rounding is more.
+    """The optimal discounted values to ``upper`` - ``lower`` <= ``tol`` in every state, unless rounding allows no less.
 
     >>> from livarot.envs import park_two_state
     >>> found = solve_discounted(InfiniteMDP.from_mdp(park_two_state()), 0.9)
@@ -100,9 +100,9 @@ def solve_discounted(
 
 
 def _evaluated(chain: Chain, gamma: float, v: FloatArray, aim: float) -> tuple[FloatArray, float, float]:
-    """A better v for the value of a policy, until its rise has a span below ``aim``; and the ends of that rise.
+    """Improve v as the value of a policy until the rise T_pi v - v has a span below ``aim``; v, and the rise's ends.
 
-    Sweeps first: after a few the rate at which they gain is known, and if it is slow the rest is a linear solve.
+    Sweeps come first; after a few of them their rate is known, and if it is slow a linear solve does the rest.
     """
     if len(v) <= DIRECT:
         v = solve_system(discounted_system(chain, gamma), chain.reward, v, 0.0)
@@ -123,5 +123,5 @@ def _evaluated(chain: Chain, gamma: float, v: FloatArray, aim: float) -> tuple[F
 
 
 def _rate(spans: list[float]) -> float:
-    """The logarithm of what a sweep leaves of the span, over the last few; at most a tiny bit below 0."""
+    """The logarithm of the share of the span that a sweep leaves, averaged over the last few; kept below 0."""
     return min(math.log(spans[-1] / spans[-WATCHED]) / (WATCHED - 1), -1e-9)

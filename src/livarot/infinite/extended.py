@@ -6,7 +6,7 @@ The inner maximum moves min(R/2, 1 - p_best) of mass to the reachable state of l
 and takes it from those of least value, the worst first (certain).  V begins at max r/(1 - gamma), above the answer, and
 the operator is monotone: every round decreases V and stays above the fixed point, so that stopping early keeps
 optimism.  After a round that changes no value by more than ``step``, V exceeds the fixed point by at most
-gamma step/(1 - gamma), in units of gain gamma step.
+gamma step/(1 - gamma), which is gamma step in units of the gain.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -26,7 +26,7 @@ from livarot.planning.steps import greedy
 
 
 class Rounds(NamedTuple):
-    """How long values are iterated: the discount, the change in a round after which it was the last, and the most."""
+    """How values are iterated: the discount, the change below which a round is the last one, and the most rounds."""
 
     discount: float
     step: float
@@ -34,7 +34,7 @@ class Rounds(NamedTuple):
 
 
 def kernel_and_width(problem: InfiniteProblem, estimate: Estimate, replica: int) -> tuple[FloatArray, FloatArray]:
-    """p_hat of every row, (rows,), and max_i |phi_i|_{gram^-1} of every pair, (S, A); 0 where nothing is unknown."""
+    """p_hat of every row, (rows,), and max_i |phi_i|_{gram^-1} of every pair, (S, A); 0 if nothing is to be learned."""
     prob = np.empty(problem.rows.n_rows)
     width = np.zeros(problem.n_states * problem.n_actions)
     fill_estimate(problem.rows.graph, estimate.theta[replica, 0], estimate.whiten[replica, 0], prob, width)
@@ -64,7 +64,7 @@ def plan_replicas(
     value: FloatArray,
     policy: Int32Array,
 ) -> None:
-    """New values (R, S) and policies (R, S), in place, of the replicas that ask for them.
+    """New values (R, S) and policies (R, S), in place, of the replicas in ``replan``.
 
     R(s, a) = min(constant * radius * max_i |phi_i|_{gram^-1}, 2): two distributions are never further apart than 2.
     """
@@ -144,7 +144,7 @@ def optimistic_mean(prob, row, n, next_state, v, half, order):
 
 @jit
 def iterate(row_start, next_state, prob, half, reward, rounds, order, value, policy):
-    """Rounds from above until one changes no value by more than ``rounds.step``; their number."""
+    """Rounds from above until one changes no value by more than ``rounds.step``; returns their number."""
     n_states, n_actions = reward.shape
     top = 0.0
     for s in range(n_states):

@@ -248,7 +248,7 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
     if np.issubdtype(table.dtype, np.floating) and table.shape == (problem.n_states, problem.n_actions):
         wrong = np.flatnonzero(~((np.abs(table.sum(axis=1) - 1.0) < SUM_SLACK) & (table >= 0).all(axis=1)))
         if len(wrong):
-            raise bad("policy", "is no distribution over actions", index=int(wrong[0]), count=len(wrong))
+            raise bad("policy", "is not a distribution over actions", index=int(wrong[0]), count=len(wrong))
         return np.ascontiguousarray(table, dtype=np.float64)
     shape = (problem.n_states,)
     cure = f"give integers {shape} or probabilities {(*shape, problem.n_actions)}"

@@ -6,8 +6,8 @@ Average reward (``discount`` None), per step t:
     realised_regret  g* - r_t                 what was really earned; its sum is g* T - sum_t r_t
 
 The first has no noise and does not see the cost of changing policies; the two sums differ by that (a bounded amount per
-epoch) and by a martingale.  Discounted reward: ``regret`` is V*(s_t) - V^{pi_t}(s_t) at the visited states, pi_t played
-for ever, and there is no realised one.
+epoch) and by a martingale.  Discounted reward: ``regret`` is V*(s_t) - V^{pi_t}(s_t) at the visited states, with pi_t
+played for ever, and there is no realised regret.
 
 Seeds are replicas, as in :func:`livarot.run`: one plan, one step, one update serve all of them, and each is computed by
 the same operations whatever its neighbours are.  Step t of a seed uses number t of its stream: the same seed gives the
@@ -53,7 +53,8 @@ class InfiniteResult:
     """Arrays (seeds, T), one number per seed and step; what an agent does not have is masked, never NaN.
 
     ``optimism_gap`` is the plan's value of the state where its epoch began, minus the optimal value at the plan's own
-    discount; ``covered`` is theta* in the set that the epoch was planned with.  Both stay as they are within an epoch.
+    discount; ``covered`` says whether theta* is in the set that the epoch was planned with.  Neither changes within an
+    epoch.
     """
 
     agent: str
@@ -79,7 +80,7 @@ class InfiniteResult:
 
     @property
     def realised_regret(self) -> np.ma.MaskedArray[Any, Any]:
-        """g* - r_t; masked in a discounted run, where the past does not pay any more."""
+        """g* - r_t; masked in a discounted run, where no such regret is defined."""
         if isinstance(self.optimum, float):
             return np.ma.MaskedArray(self.optimum - self.reward, mask=False)
         return np.ma.MaskedArray(np.zeros_like(self.reward), mask=True)
@@ -129,7 +130,7 @@ def run_infinite(
 ) -> InfiniteResult:
     """Let an agent act for ``n_steps`` steps and report its regret, per seed and step.
 
-    ``progress(n)`` is called with the number of replica-steps just done; what it raises ends the run.
+    ``progress(n)`` is called with the number of replica-steps just done; an exception that it raises ends the run.
 
     >>> from livarot.envs import park_two_state
     >>> from livarot.infinite import FixedPolicy, InfiniteMDP, run_infinite, solve_average
@@ -182,11 +183,11 @@ def run_infinite(
 
 
 class _PlanCheck:
-    """Looks at every plan before it is played; at a policy once, and ``_step`` at each action that it takes from it."""
+    """Checks every plan before it is played; a policy is checked once, and ``_step`` checks each action it takes."""
 
     def __init__(self, problem: InfiniteProblem, replicas: int, agent: str) -> None:
         self.problem, self.replicas, self.agent = problem, replicas, agent
-        self._given: Any = None  # the policies that were looked at last, and as kernels know them
+        self._given: Any = None  # the policies that were checked last; ``_policy`` is the same as kernels take it
         self._policy: Int32Array = np.zeros((0, 0), dtype=np.int32)
 
     def __call__(self, plan: InfinitePlan, step: int) -> InfinitePlan:
@@ -225,7 +226,7 @@ class _PlanCheck:
 
 
 class _Judge:
-    """What is true: computed once per policy and per epoch."""
+    """True regrets, optimism gaps and coverage, computed once per policy and per epoch."""
 
     def __init__(self, mdp: InfiniteMDP, discount: float | None, replicas: int) -> None:
         self.mdp, self.discount = mdp, discount
@@ -296,7 +297,7 @@ class _World(NamedTuple):
 
 @jit
 def _step(world, policy, uniforms, states, actions, choices, follow, paid):
-    """One transition of every replica; False if a policy has an action that is none."""
+    """One transition of every replica; False if a policy has an action that does not exist."""
     w = opened(world)
     n_actions = w.reward.shape[1]
     for r in range(len(states)):

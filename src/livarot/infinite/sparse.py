@@ -1,6 +1,6 @@
 """Sparse arithmetic of stationary models: Bellman backups, the chain of a policy, linear systems of that chain.
 
-Nothing here is larger than the model: rows of pairs, as stored, or the rows of one policy.
+Nothing here takes more memory than the model: the rows of all pairs, as stored, or those of one policy.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -26,7 +26,7 @@ MAX_KRYLOV = 2000  # steps
 
 
 class Chain(NamedTuple):
-    """What a policy makes of a model: its kernel (S, S) in CSR form, and its rewards (S,)."""
+    """The Markov chain of a policy in a model: its kernel (S, S) in CSR form, and its rewards (S,)."""
 
     start: NDArray[np.int64]  # (S + 1,)
     next_state: Int32Array
@@ -65,10 +65,10 @@ def rows_of(mdp: InfiniteMDP) -> tuple[NDArray[np.int64], Int32Array, FloatArray
 
 
 def solve_system(system: csr_array, right: FloatArray, guess: FloatArray, rtol: float) -> FloatArray:
-    """x with system x = right: by a factor if it is small, otherwise by BiCGSTAB from ``guess``.
+    """x with system x = right: by factorisation if the system is small, otherwise by BiCGSTAB from ``guess``.
 
-    ``rtol`` is the residual that BiCGSTAB aims at, as a share of that of the guess.  What it returns is as good as its
-    residual, which the caller has to look at; incomplete factors as preconditioners cost more than they save here.
+    ``rtol`` is the residual that BiCGSTAB aims at, as a share of that of the guess.  Its answer is as good as its
+    residual, which the caller has to check; incomplete factors as preconditioners cost more than they save here.
     """
     if len(right) <= DIRECT:
         factor = splu(csc_array(system))
@@ -77,7 +77,7 @@ def solve_system(system: csr_array, right: FloatArray, guess: FloatArray, rtol: 
     residual = right - system @ guess
     step, _ = bicgstab(system, residual, rtol=rtol, atol=0.0, maxiter=MAX_KRYLOV)
     better = guess + step
-    closer = np.linalg.norm(right - system @ better) < np.linalg.norm(residual)  # false also where it broke down
+    closer = np.linalg.norm(right - system @ better) < np.linalg.norm(residual)  # also false where BiCGSTAB broke down
     return np.asarray(better if closer else guess)
 
 
@@ -99,7 +99,7 @@ def mean(prob, next_state, v, first, last):
 def back_up(rows, reward, gamma, v, best, policy, tie):
     """best = max_a (r + gamma P v) and the first action within ``tie`` (1 + |best|) of it; rows: starts, states, probs.
 
-    Gives the smallest and the largest rise best - v, and the smallest rise of the policy taken.
+    Returns the smallest and the largest rise best - v, and the smallest rise of the policy taken.
     """
     start, next_state, prob, value = view(rows[0]), view(rows[1]), view(rows[2]), view(v)
     n_states, n_actions = reward.shape
@@ -134,7 +134,7 @@ def gather(rows, policy, n_actions, start, next_state, prob):
 
 @jit
 def sweep(start, next_state, prob, reward, gamma, v, out):
-    """out = r + gamma P v of a chain; gives the smallest and the largest out - v."""
+    """out = r + gamma P v of a chain; returns the smallest and the largest out - v."""
     begin, states, probs, value = view(start), view(next_state), view(prob), view(v)
     low, high = math.inf, -math.inf
     for s in range(len(out)):
@@ -152,5 +152,5 @@ def all_q(mdp: InfiniteMDP, gamma: float, v: FloatArray) -> FloatArray:
 
 
 def rounding(most: float, reward: FloatArray, v: FloatArray) -> float:
-    """What rounding can do to r + gamma P v: at most (terms + 4) eps of what is added, the errors of P included."""
+    """A bound on the rounding error of r + gamma P v, errors of P included: (terms + 4) eps (max|r| + max|v|)."""
     return (most + 4.0) * EPS * (float(np.abs(reward).max()) + float(np.abs(v).max()))

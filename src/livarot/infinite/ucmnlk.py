@@ -2,7 +2,7 @@
 
 One theta, one OMD step per transition (:mod:`livarot.estimation.omd`), Sigma_t = lam I + sum of Hessians at the new
 points.  An epoch begins when det Sigma_t > 2 det Sigma_{t_k}; its policy is greedy for discounted extended value
-iteration over (:mod:`livarot.infinite.extended`)
+iteration (:mod:`livarot.infinite.extended`) over
 
     |q - p(theta_hat)|_1 <= R(s, a) = min( 2 beta max_i |phi_i|_{Sigma^-1}, 2 ),
     beta = c sqrt(d) log^2(S t_k / (1 - gamma)).
@@ -10,13 +10,13 @@ iteration over (:mod:`livarot.infinite.extended`)
 For the average reward gamma = 1 - sqrt(d / (D T)) with D a bound on the diameter (:meth:`UCMNLK.average`); for a
 discounted problem gamma is the problem's.
 
-Tags.  eta = log(2)/2 + 2, lam = 82 sqrt2 (1 + d) eta, c = 5, the doubling of the determinant, gamma and the number of
+Sources: eta = log(2)/2 + 2, lam = 82 sqrt2 (1 + d) eta, c = 5, the doubling of the determinant, gamma and the number of
 rounds are those of the authors' code (certain; eta and lam are there for B = 1 and U = 2 and written here with log(U)/2
 + B + 1 and (B + d): likely).  R is capped at 2, the diameter of the simplex in L1; their cap U is never smaller, and
 the greedy step moves at most all mass, so that the two are the same set.  The factor 2 is theirs; 1 suffices, since
 |p(theta) - p(theta')|_1 <= max_i |phi_i . (theta - theta')| (derived: along the segment |dp|_1 = E|x - E x| <= sd(x)).
 
-What their code does and this one does not: it hands A and A^-1 to the fit in the wrong places, steps along the gradient
+What their code does and this one does not: it swaps A and A^-1 in the call of the fit, steps along the gradient
 averaged over the whole history, leaves lam out of the Gram matrix, and updates the inverse by wrong rank-one formulas.
 ``tests/infinite/test_ucmnlk.py`` has a test for each.
 """
@@ -78,7 +78,7 @@ class InfiniteAgent(Protocol[State]):
         ...
 
     def plan(self, problem: InfiniteProblem, state: State) -> InfinitePlan:
-        """The policies in play; called before every step, so it only says what the state holds."""
+        """The policies in play; called before every step, so it should only read them from the state."""
         ...
 
     def update(self, problem: InfiniteProblem, state: State, steps: Steps) -> State:
@@ -102,7 +102,7 @@ class FixedPolicy:
     def init(self, problem: InfiniteProblem, n_replicas: int = 1) -> FixedState:
         table = check_stationary(problem, self.policy)
         if table.ndim != 1:
-            raise bad("policy", "draws its actions", cure="give one action per state")
+            raise bad("policy", "is stochastic", cure="give one action per state")
         return FixedState(table[None])
 
     def plan(self, problem: InfiniteProblem, state: FixedState) -> InfinitePlan:
@@ -133,16 +133,16 @@ class UCMNLK:
 
     discount: float | None = None  # gamma; None is 1 - sqrt(d/(D T)), which needs the next two
     n_steps: int | None = None  # T
-    diameter: float | None = None  # D, or a bound of it
+    diameter: float | None = None  # D, or an upper bound of it
     step_size: float | None = None  # eta; None is log(U)/2 + B + 1
     reg: float | None = 10.0  # lambda of the Gram matrix; None is 82 sqrt2 (B + d) eta
     beta_scale: float = 0.0005  # multiplies the radius; the authors' code has 5
     printed_radius: bool = True  # sqrt(d) log^2(S t/(1 - gamma)); False is the explicit radius of OFU-MNL+
     width_constant: float = 2.0  # of R; 1 suffices
-    failure_level: float = 0.05  # delta, of the explicit radius alone
+    failure_level: float = 0.05  # delta; used by the explicit radius only
     growth: float = 2.0  # an epoch ends when the determinant has grown by this factor
     tol: float = 1e-6  # extended value iteration stops when a round changes no value by more
-    n_rounds: int | None = None  # at most so many rounds; None is as many as ``tol`` needs
+    n_rounds: int | None = None  # the most rounds of a plan; None is as many as ``tol`` needs
 
     def __post_init__(self) -> None:
         if self.discount is None:

@@ -1,9 +1,9 @@
-"""Is the promise kept?  A run against everything the theory says about it.
+"""Are the promises kept?  A run is compared with everything the theory says about it.
 
 :func:`audit` reads a result and the facts it carries (:mod:`livarot.theory.facts`), so a stored run is enough.
 
 ``coverage``   theta* in the confidence sets: share of (seed, episode), of seeds that never miss, per stage, and per
-               stage and tenth of the run.  The theory wants all sets at all times with probability 1 - delta.
+               stage and tenth of the run.  The theory promises all sets at all times with probability 1 - delta.
 ``optimism``   the plan's value >= V*: share and worst shortfall; the same for the certified upper value, which is >= V*
                whenever theta* is covered.
 ``inner``      first-order gap of the inner maxima, and what the certificate leaves open (upper - plan).
@@ -40,7 +40,7 @@ ERRORS = 3.0  # standard errors that a statistical verdict allows
 
 
 class Result(Protocol):
-    """What is read of a result: :class:`livarot.running.result.RunResult` has it."""
+    """What an audit reads of a result; :class:`livarot.running.result.RunResult` has all of it."""
 
     @property
     def agent(self) -> str: ...
@@ -84,7 +84,9 @@ def audit(result: Result, mdp: MNLMDP | Iterable[MNLMDP] | None = None) -> Audit
     (1.0, 1.0, 0)
     """
     if not hasattr(result, "stage_covered") or not isinstance(getattr(result, "facts", None), Mapping):
-        raise bad("result", f"{type(result).__name__} is no result of a run", cure="pass what livarot.run returned")
+        raise bad(
+            "result", f"{type(result).__name__} is not the result of a run", cure="pass what livarot.run returned"
+        )
     models = _models(mdp)
     facts = dict(result.facts)
     if models:
@@ -290,7 +292,7 @@ def _regret(result: Result, bounds: dict[str, Any] | None, facts: Mapping[str, A
 
 
 def _bounds(result: Result, facts: Mapping[str, Any], models: list[MNLMDP]) -> dict[str, Any]:
-    """The promises at the mean of sigma_bar^2 over seeds, and the upper bound at the smallest one: it holds for all."""
+    """The promises at the mean sigma_bar^2 of the seeds, and the upper bound at the smallest, which holds for all."""
     constants = constants_from(facts, models[0].problem if models else None)
     agent = facts.get("agent", {})
     given: dict[str, Any] = {"failure_level": agent.get("failure_level"), "n_explore": agent.get("n_explore")}
@@ -335,7 +337,7 @@ def _models(mdp: MNLMDP | Iterable[MNLMDP] | None) -> list[MNLMDP]:
     models = [mdp] if isinstance(mdp, MNLMDP) else list(mdp)
     for index, model in enumerate(models):
         if not isinstance(model, MNLMDP):
-            raise bad("mdp", f"{type(model).__name__} is no MNLMDP", index=index, cure="pass the model of the run")
+            raise bad("mdp", f"{type(model).__name__} is not an MNLMDP", index=index, cure="pass the model of the run")
     if not models:
         raise bad("mdp", "is empty", cure="pass the model of the run, or None")
     return models

@@ -30,8 +30,8 @@ FARTHEST = 1e15  # log T beyond which a crossing is not looked for
 def last_crossing(margin: Callable[[float], float]) -> float:
     """The smallest x >= 0 with margin >= 0 from there on.
 
-    The margins here are logarithms of powers of T over powers of log T: beyond x = 64 they increase, before it they are
-    looked at on a grid.
+    The margins here are logarithms of powers of T over powers of log T: beyond x = 64 they increase, below that they
+    are evaluated on a grid.
     """
     high = 64.0
     while margin(high) < 0.0:
@@ -69,7 +69,7 @@ def log_length(log_t: float, constants: Constants, failure_level: float, reading
     return _log_tau_of_proof(constants, failure_level, ratio)
 
 
-@lru_cache(maxsize=64)  # the same for all T, and asked for at a thousand of them
+@lru_cache(maxsize=64)  # it does not depend on T, and is asked for at a thousand values of T
 def _log_tau_of_proof(constants: Constants, failure_level: float, ratio: float) -> float:
     d = constants.dim
 

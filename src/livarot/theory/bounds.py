@@ -10,7 +10,7 @@ learning phase) with the union over stages, E18), step 5 of the proof reads, for
 
     x^2 <= b x + c,   b = 2 beta sqrt(2e d H L nu) + 2 sqrt2 e^2 beta sqrt(d L) H^{3/2},
 
-and x^2 <= b^2 + 2c with b^2 <= 2 b_1^2 + 2 b_2^2 gives the seven terms below.  Where they differ from the print (E27):
+and x^2 <= b^2 + 2c with b^2 <= 2 b_1^2 + 2 b_2^2 gives the first seven terms below.  The printed terms differ (E27):
 
 ====================  ====================================  ======================================================
 term                  printed, with M = log(T/delta)        proof
@@ -25,11 +25,11 @@ curvature             40 kappa B^2 d^2 H^2 L M              40 kappa beta^2 d H^
 exploration           tau H, with log^6 T                   tau H
 ====================  ====================================  ======================================================
 
-(s is sigma_bar; the martingale term is part of c, hence twice.)  The print has no
-24: its leading term is smaller than what was proved as long as L M < (24 + sqrt(2/3 log(TH/delta))/B)^2, that is up to
-about T = 1e10.
+(s is sigma_bar; the martingale term is part of c, hence the factor 2.)  The printed terms lack the 24 of beta: the
+leading one is smaller than what was proved as long as L M < (24 + sqrt(2/3 log(TH/delta))/B)^2, that is up to about
+T = 1e10.
 
-The curvature term needs another argument than step 7, which bounds each stage by 20 kappa beta^2 d H^2 log(1 + T/(d
+The curvature term needs an argument other than step 7, which bounds each stage by 20 kappa beta^2 d H^2 log(1 + T/(d
 lambda)) and so their sum by H^3, not H^2 (E28).  But Gamma is linear in V*: along x = (phi_i . (theta - theta*))_i its
 second derivative is E[(V - mean)(x - mean)^2] <= H Var(x) <= H max_i x_i^2, half of it is at most 2 H beta^2
 max_i |phi_i|^2 in the inverse Gram norm, and the sum of the maxima over episodes is at most 2 kappa d log(1 + T/(d
@@ -38,8 +38,9 @@ lambda)).  So 4 kappa beta^2 d H log(1 + T/(d lambda)) is enough for a stage and
 The second term is of order sqrt(T) like the first: up to logarithms it is larger whenever sigma_bar < 1/(d sqrt H), so
 that the claimed d H sqrt(T) for sigma_bar = O(1/H) needs d >= sqrt H (E27).
 
-No reading is a guarantee: Lemma (constant diameter), on which both rest, is false for directions that are never visited
-(E3).  What is computed is the bound given the lemma, as logarithms: tau is 1e23 already for the chain with H = 10.
+Neither reading is a guarantee: Lemma (constant diameter), on which both rest, is false for directions that are never
+visited (E3).  What is computed is the bound given the lemma, as logarithms: tau is 1e23 already for the chain with
+H = 10.
 """
 
 from __future__ import annotations
@@ -109,9 +110,9 @@ class Settings:
 class Bound:
     """The bound of Reg_T, with probability 1 - 5 failure_level; ``terms`` sum to ``total``.
 
-    ``leading_from`` is the smallest T from which on the leading term is the largest of all (None if it never is,
-    ``reason`` says why or what it had to overtake); ``vacuous`` if the bound exceeds the trivial T H; ``failed`` the
-    conditions that do not hold.
+    ``leading_from`` is the smallest T from which on the leading term is the largest of all, None if it never is;
+    ``reason`` says why, or which term it overtakes last.  ``vacuous`` is true if the bound exceeds the trivial T H;
+    ``failed`` lists the conditions that do not hold.
     """
 
     n_episodes: int
@@ -126,7 +127,7 @@ class Bound:
 
     @property
     def terms(self) -> dict[str, float]:
-        """Infinite where no float is large enough (``log_terms`` are not)."""
+        """Infinite where no float is large enough; ``log_terms`` do not overflow."""
         return {name: exponential(value) for name, value in self.log_terms.items()}
 
     @property
@@ -199,8 +200,8 @@ def regret_bound(
     ``n_explore`` None is the lemma's tau.  ``sigma_bar`` is sigma_bar_T along the learner's trajectory; None is the
     largest possible one, :func:`livarot.theory.variance.sigma_bar_limit`, which holds for every trajectory (the value
     under the optimal policy, ``Constants.sigma_bar_star``, may be smaller than the learner's).  ``nu_max`` None is that
-    of the model, which has to be known.  kappa is the upper end of its bracket.  A condition that fails is a
-    :class:`TheoryWarning` and stands in ``Bound.failed``.
+    of the model, which has to be known.  kappa is the upper end of its bracket.  A condition that fails is warned about
+    (:class:`TheoryWarning`) and listed in ``Bound.failed``.
 
     >>> import livarot
     >>> mdp = livarot.envs.hard_chain(10, param_bound="tight")
@@ -244,7 +245,7 @@ def theory_settings(
     constants = Constants.of(model)
     d, horizon, bound = constants.dim, constants.horizon, constants.param_bound
     log_tau = log_exploration_length(constants, n_episodes, failure_level=failure_level, reading=reading)
-    confidence = max(log_tau, 0.0) + math.log(horizon / failure_level)  # less than one episode is no burn-in
+    confidence = max(log_tau, 0.0) + math.log(horizon / failure_level)  # less than one episode counts as one
     union = 1 if reading == "printed" else horizon
     return Settings(
         reading=reading,
@@ -262,7 +263,7 @@ def log_exploration_length(
     """log tau: that of Lemma (constant diameter), or the smallest one for which its proof works.
 
     The proof needs 4 beta^0 sqrt(kappa/rho) sqrt(d log(1 + tau/d)/tau) <= 1/(3 sqrt2).  The printed factor 4^5 makes it
-    0.71, and T stands in the logarithms where tau > T is meant (E6).  Infinite for rho = 0.
+    0.71, and the logarithms have T where the proof has tau > T (E6).  Infinite for rho = 0.
     """
     constants = Constants.of(model)
     return log_length(math.log(n_episodes), constants, failure_level, reading)

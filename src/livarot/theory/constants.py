@@ -1,10 +1,10 @@
 """The problem-dependent constants of the paper: U, rho, kappa, nu_max, gaps and diameters.
 
-U is ``max_reachable``, rho ``rho``; kappa is there three ways (``kappa_bound`` the cheap bound, ``kappa`` exact or a
-certified bracket, ``kappa_star`` at the true parameter); nu_max ``nu_max``, Q*-gaps ``gaps``, diam ``diameter``.  What
-a learner knows suffices for the first ones; those that need theta* take an :class:`MNLMDP`.
+U is ``max_reachable``, rho ``rho``; kappa comes in three forms (``kappa_bound`` the cheap bound, ``kappa`` exact or a
+certified bracket, ``kappa_star`` at the true parameter); nu_max is ``nu_max``, the Q*-gaps ``gaps``, diam ``diameter``.
+Most need only what a learner knows; those that need theta* take an :class:`MNLMDP`.
 
-All of them look at the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
+All of them are over the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
 writes it.  A state that is never visited changes neither a trajectory nor the regret, but the printed burn-in draws
 pseudo samples from all of S, and its constants are those of all states.
 
@@ -39,7 +39,7 @@ LARGEST = math.log(np.finfo(np.float64).max)
 
 
 class TheoryWarning(UserWarning):
-    """A bound or constant was asked outside the conditions under which the paper states it."""
+    """A bound or constant was asked for outside the conditions under which the paper states it."""
 
 
 def exponential(logarithm: float) -> float:
@@ -79,7 +79,7 @@ class Bracket:
 
 
 class Gaps(NamedTuple):
-    """V*_h(s) - Q*_h(s, a), and the smallest of those that are no ties, over reachable states; None if all tie."""
+    """V*_h(s) - Q*_h(s, a), and the smallest of those that are not ties, over reachable states; None if all tie."""
 
     gap: FloatArray  # (H, S, A)
     smallest: float | None
@@ -172,8 +172,8 @@ def kappa(
 
     Exact for two outcomes, and for features on a line (d = 1); up to ``tolerance`` on the logarithm for three outcomes,
     whatever d is; otherwise a certified bracket (see :mod:`livarot.theory.curvature` for how, and what it costs).
-    ``max_nodes`` bounds the work.  A pair with one outcome has no s' != s'' and asks for nothing: kappa of a model that
-    has no others is 1 (the paper wants kappa > 1).  Kept with the problem.
+    ``max_nodes`` bounds the work.  A pair with one outcome has no s' != s'' and does not count: kappa of a model that
+    has no others is 1 (the paper assumes kappa > 1).  The result is kept with the problem.
 
     >>> import livarot
     >>> found = kappa(livarot.envs.hard_chain(10, param_bound="tight"))
@@ -190,7 +190,7 @@ def kappa(
 
 @derived
 def _brackets(problem: Problem) -> dict[tuple[bool, int, float], Bracket]:
-    """Of kappa: by the arguments of :func:`kappa`, as they are asked for."""
+    """The brackets of kappa computed so far, by the arguments of :func:`kappa`."""
     return {}
 
 
@@ -266,7 +266,7 @@ def diameter(
     """diam_h = max over features of max_{theta, theta'} |(theta - theta') . phi| = 2 radius max |phi|_{matrix^-1}.
 
     ``region`` is the radius of a Euclidean ball, an :class:`Ellipsoid`, or (packed Gram matrix, radius) as in a plan.
-    ``stage`` None is the largest over stages.  A pair with one outcome counts: its feature is one of the maximum.
+    ``stage`` None is the largest over stages.  Pairs with one outcome count too: the maximum is over all features.
 
     >>> import livarot
     >>> mdp = livarot.envs.hard_chain(5)

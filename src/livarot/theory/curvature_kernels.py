@@ -221,7 +221,7 @@ def _products(feat, at, n, m, gram):
 
 @jit
 def _half_bounds(shift, gram, bound, power, single):
-    """log sum_k exp of the largest z_k - z_i: half of a weaker bound, which sorts out most."""
+    """log sum_k exp of the largest z_k - z_i: half of a weaker bound, which rules out most pairs (i, j)."""
     n = len(shift)
     for i in range(n):
         for k in range(n):
@@ -247,7 +247,7 @@ def _box(shift, gram, i, j, bound, power):
 
 @jit
 def _still_open(roots, limits, first, count, best):
-    """Leave out what the pair's own ascents have settled; the number of roots that remain."""
+    """Drop the roots that the pair's own ascents have settled; returns the number of roots that remain."""
     kept = first
     for k in range(first, count):
         if limits[k] > best:

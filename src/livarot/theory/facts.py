@@ -1,8 +1,8 @@
-"""What an audit has to know of a run's problem, its truth and its agent, as plain JSON values.
+"""What an audit has to know about a run's problem, true model and agent, as plain JSON values.
 
 A result carries these facts, so that a stored run can be audited without its model.  Where every seed has a model of
-its own, a truth is given by its smallest and largest value and its mean over the models; the exact kappa is not among
-the facts, for it can take seconds (:func:`livarot.theory.constants.kappa`).
+its own, each number of the true models is given by its smallest, largest and mean value over them.  The exact kappa is
+not among the facts, for it can take seconds (:func:`livarot.theory.constants.kappa`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_facts(facts: dict[str, Any], horizon: int) -> None:
         Layout(dict.fromkeys(("min", "mean", "max"), Entry(float)), {}).check_head(values, {})
         slack = 1e-9 * (1.0 + abs(values["min"]) + abs(values["max"]))
         if not values["min"] - slack <= values["mean"] <= values["max"] + slack:
-            raise Misfit(f"its facts have a mean {name} outside of what it is the mean of")
+            raise Misfit(f"its facts have a mean {name} outside its own range")
         if values["min"] < 0.0 and name != "log_kappa_star":
             raise Misfit(f"its facts have {name} = {values['min']}")
     least = max(math.log(4.0) if problem["max_reachable"] > 1 else 0.0, truth["log_kappa_star"]["max"])
@@ -123,7 +123,7 @@ def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
 
 
 class Described(Protocol):
-    """What tells its settings and the coverage that its theory promises (:class:`livarot.agents.base.Declaration`)."""
+    """An agent's report of its settings and promised coverage (:class:`livarot.agents.base.Declaration` has it)."""
 
     def facts(self) -> dict[str, Any]: ...
 

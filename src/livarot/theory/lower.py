@@ -1,7 +1,7 @@
 """The lower bound of Theorem (lower bound) on the hard chain, with a constant.
 
 The paper takes the chain of Park et al. and their rate Omega(d H^{3/2} sqrt T), without a constant (1/(160 sqrt2) is
-likely for the linear-mixture chain, about 1/(480 sqrt2) a guess for this one).  What follows is an own derivation
+likely for the linear-mixture chain, about 1/(480 sqrt2) a guess for this one).  What follows is our own derivation
 (certain), valid for every H >= 2, d >= 2, T and gap, with every constant explicit.
 
 Let n = d - 1, x_h in {-1, 1}^n uniform and independent, g(y) = 1/(1 + (H-1) e^{-bD y}) the probability of the good
@@ -16,8 +16,8 @@ wrong with probability at least (1 - TV)/2, with TV <= sqrt(KL/2), 1 - TV >= e^{
 
     E Reg_T >= (n/2) c sum_h q^{h-1} DeltaV_{h+1} sum_t (1 - TV_{t,h}).
 
-It is the mean over 2^{nH} instances, so for every algorithm one of them is at least as bad.  It says nothing of a
-single instance, and nothing of how regret depends on B (E31: the factor B of the print is not proved).  The chain has
+It is the mean over 2^{nH} instances, so for every algorithm one of them is at least as bad.  It says nothing about a
+single instance, and nothing about how regret depends on B (E31: the printed factor B is not proved).  The chain has
 sigma_bar = Theta(H^{-1/2}), hence the paper's d H^2 sigma_bar sqrt T; other values of sigma_bar are not covered by it.
 """
 
@@ -78,9 +78,10 @@ def lower_bound(
 ) -> LowerBound:
     """The minimax lower bound for the d, H and B of a model; conditions that fail are :class:`TheoryWarning`.
 
-    ``gap`` is the chain's Delta: None the paper's 1/(4 sqrt(2HT)), "best" the one of the largest bound.  The theorem
-    asks for d >= 2, H >= 3 and T >= max{(d-1)^2 H/2, (d-1)^2 H^3/32} (the print lacks the max, E31), and the class of
-    models with this B contains the chain only if its parameter fits.  Without a chain (d or H below 2) the value is 0.
+    ``gap`` is the chain's Delta: None is the paper's 1/(4 sqrt(2HT)), "best" the one with the largest bound.  The
+    theorem asks for d >= 2, H >= 3 and T >= max{(d-1)^2 H/2, (d-1)^2 H^3/32} (printed without the max, E31), and the
+    class of models with this B contains the chain only if its parameter fits.  Without a chain (d or H below 2) the
+    value is 0.
 
     >>> import livarot
     >>> found = lower_bound(livarot.envs.hard_chain(10), 1000)
@@ -185,7 +186,7 @@ def _undecided(info: FloatArray, n_episodes: int) -> FloatArray:
 
 
 def _best_gap(horizon: int, dim: int, n_episodes: int, widest: float) -> float:
-    """The largest bound over gaps, on a grid refined around its best point."""
+    """The gap with the largest bound, on a grid refined around its best point."""
     paper = 1.0 / (4.0 * math.sqrt(2.0 * horizon * n_episodes))
     low, high = math.log(min(paper, widest)) - 3.0, math.log(widest) - 1e-9
     for _ in range(4):

@@ -21,7 +21,7 @@ def constants_from(facts: Mapping[str, Any], problem: Problem | None = None) -> 
     """The constants behind stored facts (:func:`livarot.theory.facts.problem_facts`).
 
     Without ``problem`` kappa is only known to lie between its value at theta* and U^2 e^{4B}; the bounds use the upper
-    end.  Of several models the one that is worst for the bounds counts.
+    end.  Of several models, each constant is the one that is worst for the bounds.
 
     >>> import livarot
     >>> from livarot.theory.facts import problem_facts
@@ -66,7 +66,7 @@ def promises(
     require_positive_int("n_episodes", n_episodes)
     level = FAILURE_LEVEL if failure_level is None else failure_level
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TheoryWarning)  # they stand in ``failed``
+        warnings.simplefilter("ignore", TheoryWarning)  # they are listed in ``failed``
         bound = regret_bound(constants, n_episodes, failure_level=level, sigma_bar=sigma_bar)
         printed = regret_bound(constants, n_episodes, failure_level=level, sigma_bar=sigma_bar, reading="printed")
         as_run = regret_bound(constants, n_episodes, failure_level=level, sigma_bar=sigma_bar, n_explore=n_explore or 0)

@@ -1,7 +1,7 @@
 """Published regret rates for MNL mixture MDPs, for a table that compares them.
 
-Rates, not bounds: constants and logarithms are dropped, so that ratios between methods mean something only where one of
-them changes with d, H, T, kappa or sigma_bar.  T counts episodes, H stages; kappa >= 1 is the large one (other papers
+These are rates, not bounds: constants and logarithms are dropped, so a ratio of two methods says only how it changes
+with d, H, T, kappa or sigma_bar.  T counts episodes, H stages; kappa >= 1 is the large one (other papers
 write 1/kappa).  ``tag`` says how sure the formula is: certain (read in a primary source) or likely.
 """
 

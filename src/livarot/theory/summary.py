@@ -90,7 +90,7 @@ class Constants:
         return None if self.log_kappa_star is None else exponential(self.log_kappa_star)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values under the paper's letters; what no float holds, or nobody knows, is None."""
+        """Plain values under the paper's letters; what no float holds, or is not known, is None."""
         return {
             "d": self.dim,
             "H": self.horizon,

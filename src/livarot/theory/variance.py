@@ -37,7 +37,7 @@ from livarot.planning.exact import Solution, checked_solution, solve_kernel
 def episode_variance(variance: FloatArray, states: ArrayLike) -> FloatArray:
     """(1/H) sum_h Var[V*_{h+1} | s_h, pi*]/H^2 of each trajectory, (T,): the increments whose mean is sigma_bar^2.
 
-    ``variance`` (H, S) is ``Solution.variance``; ``states`` is (T, H) or (T, H + 1), the last state being of no use.
+    ``variance`` (H, S) is ``Solution.variance``; ``states`` is (T, H) or (T, H + 1), whose last state is not used.
     """
     horizon, n_states = variance.shape
     visited = np.asarray(states)

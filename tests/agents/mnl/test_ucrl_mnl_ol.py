@@ -157,7 +157,7 @@ def test_an_oracle_per_seed(workers):
 
 
 def test_too_few_policies_are_refused():
-    """In a process of its own: a compiled loop that reads outside an array may end it."""
+    """In a process of its own, which a compiled loop that reads outside an array may end."""
     script = """
 import numpy as np, livarot
 chains = [livarot.envs.hard_chain(5, gap=0.1, seed=s) for s in range(4)]

@@ -1,4 +1,4 @@
-"""Out to Gymnasium: the environments obey its rules, and their episodes are the simulator's."""
+"""To Gymnasium: the environments obey its rules, and their episodes are the simulator's."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ def test_a_random_start_and_any_episode(mdp):
     env.reset(seed=SEED)
     found = [play(env, policy, options={"episode": t})[0] for t in (0, 39, 17, 16, 20)]
     assert found == expected.states[[0, 39, 17, 16, 20]].tolist()
-    assert play(env, policy)[0] == expected.states[21].tolist()  # and on from there
+    assert play(env, policy)[0] == expected.states[21].tolist()  # and the episode after it
     assert play(env, policy, seed=SEED)[0] == expected.states[0].tolist()
     assert play(env, policy, seed=SEED, options={"episode": 5})[0] == expected.states[5].tolist()
 
@@ -298,7 +298,7 @@ class TestBadInput:
     def test_actions(self, mdp, action):
         env = MNLEnv(mdp)
         env.reset(seed=0)
-        with pytest.raises(livarot.LivarotError, match=r"action: .* is no action; give 0\.\.2"):
+        with pytest.raises(livarot.LivarotError, match=r"action: .* is not an action; give 0\.\.2"):
             env.step(action)
 
     def test_stepping_out_of_turn(self, mdp):
@@ -312,7 +312,7 @@ class TestBadInput:
             env.step(0)
 
     def test_models(self, mdp):
-        with pytest.raises(livarot.LivarotError, match="is no MNLMDP"):
+        with pytest.raises(livarot.LivarotError, match="is not an MNLMDP"):
             MNLEnv(mdp.problem)
         with pytest.raises(livarot.LivarotError, match="takes no horizon"):
             MNLEnv(mdp, horizon=3)

@@ -1,4 +1,4 @@
-"""In from Gymnasium: the model's optimal values are those of the environment, by an independent recursion."""
+"""From Gymnasium: the model's optimal values are those of the environment, by an independent recursion."""
 
 import gymnasium
 import numpy as np
@@ -163,8 +163,8 @@ def outcome(*entries):
         (outcome(1.0, 5, 0.0, False), r"next state 5 is out of range \(first at index \(0, 0\)\); states are"),
         (outcome(1.0, 0.5, 0.0, False), "next state 0.5 is out of range"),
         (outcome(1.0, 0, 0.0), "has an outcome"),
-        (outcome(-1.0, 0, 0.0, False), "is no probability"),
-        (outcome(float("nan"), 0, 0.0, False), "is no probability"),
+        (outcome(-1.0, 0, 0.0, False), "is not a probability"),
+        (outcome(float("nan"), 0, 0.0, False), "is not a probability"),
         (outcome(0.5, 0, 0.0, False), "sums to 0.5, not 1"),
         (outcome(1.0, 0, float("inf"), False), "NaN or infinite"),
         ({0: {0: []}}, "empty reachable set"),

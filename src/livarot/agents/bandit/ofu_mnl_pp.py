@@ -1,4 +1,4 @@
-"""OFU-MNL++: optimistic utilities with a radius free of B's product (Lee and Oh, ICML 2025), for bandits of outcomes.
+"""OFU-MNL++ for bandits of outcomes: optimistic utilities, a radius that B does not multiply (Lee and Oh, ICML 2025).
 
 Their problem is to choose an assortment, a set of items with an outside option; the estimator is the same OMD, and an
 item's utility is raised to phi_i . theta_hat + beta |phi_i|_{gram^-1}.  Constants (likely):
@@ -8,11 +8,11 @@ item's utility is raised to phi_i . theta_hat + beta |phi_i|_{gram^-1}.  Constan
 beta is the LIVAROT paper's Lemma 2, which is this result (:func:`livarot.confidence.radii.livarot_radius`); version 5
 of their paper repairs the gap in the proof of version 3 (E19).
 
-**Raised utilities are no upper bound here.**  In the best assortment every item is worth at least the whole, so that
-raising a utility raises the revenue.  An arm of a bandit cannot drop its poor outcomes, and raising those lowers its
-value.  So the default lets every utility move within its width and takes the exact maximum over that box: outcomes
+**Raised utilities are not an upper bound here.**  In the best assortment every item is worth at least the whole, so
+that raising a utility raises the revenue.  An arm of a bandit cannot drop its poor outcomes, and raising those lowers
+its value.  So the default lets every utility move within its width and takes the exact maximum over that box: outcomes
 worth more than the optimum are raised, the others lowered.  The two agree where every outcome but the reference is
-worth at least the optimum (two outcomes, equal revenues).  ``printed_utilities=True`` raises all.
+worth at least the optimum (two outcomes, equal revenues).  ``printed_utilities=True`` raises them all.
 
 For problems with one informative stage; others are refused.
 """
@@ -42,7 +42,7 @@ class OFUMNLPP(OneStageAgent):
     reg: float | None = 1.0  # lambda; None is the theory's max{12 sqrt2 B eta, 144 eta d, 2}
     beta_scale: float = 0.1  # multiplies the radius; 1 is the theory's
     failure_level: float = 0.05  # delta
-    printed_utilities: bool = False  # raise every utility, as for assortments: no bound in a bandit of outcomes
+    printed_utilities: bool = False  # raise every utility, as for assortments: not a bound in a bandit
 
     @classmethod
     def theory(cls) -> OFUMNLPP:

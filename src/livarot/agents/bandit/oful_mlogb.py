@@ -42,7 +42,7 @@ class OFULMLogB(OneStageAgent):
     step_size: float | None = 3.0  # eta; None is the theory's log(K+1)/2 + B + 1, K + 1 = U
     reg: float | None = 1.0  # lambda; None is the theory's 84 sqrt2 eta (B + sqrt(K) d)
     beta_scale: float = 0.02  # multiplies the radius; 1 is the theory's
-    failure_level: float = 0.05  # delta, of the explicit radius alone
+    failure_level: float = 0.05  # delta; used by the explicit radius only
     printed_radius: bool = True  # log(K+1) log(t+1) sqrt(d), as in code; False is the explicit radius of OFU-MNL+
     bonus_constant: float = 3.0  # of the second-order term; 1/2 suffices
 

@@ -1,12 +1,12 @@
-"""Closed-form optimism for problems with one informative stage: bandits, and decisions embedded in certain moves.
+"""Closed-form optimism for problems with one informative stage: bandits, and one decision among certain moves.
 
-If only one stage has anything to learn, what its outcomes are worth is known exactly, and a plan needs one upper bound
+If only one stage has anything to learn, the values of its outcomes are known exactly, and a plan needs one upper bound
 per (s, a) of that stage and no recursion over uncertain values.  With W the whitener of the Gram matrix, y_i = W phi_i,
 p = p(theta_hat), v the values of the outcomes and vbar = p . v:
 
 ``gradient_bound``  p.v + beta |sum_i p_i (v_i - vbar) y_i| + c R beta^2 lambda_max(Y Y'),  R = |v|_2    (OFUL-MLogB)
 ``utility_box``     max over |z_i - phi_i . theta_hat| <= beta |y_i| of softmax(z) . v                   (OFU-MNL++)
-``raised_utility``  softmax(z) . v at z_i = phi_i . theta_hat + beta |y_i|: no bound in general          (as printed)
+``raised_utility``  softmax(z) . v at z_i = phi_i . theta_hat + beta |y_i|: not a bound in general       (as printed)
 
 All three are at most max_i v_i.
 """
@@ -35,7 +35,7 @@ from livarot.simulation.streams import AgentRandom
 
 
 def informative_stage(problem: Problem, agent: str) -> int:
-    """The one stage where a reachable state has something to learn; our error if there are more, or none."""
+    """The one stage where a reachable state has something to learn; a LivarotError if there are more, or none."""
     found = _informative_stages(problem)
     if len(found) != 1:
         several = f"{len(found)} stages have something to learn"

@@ -52,5 +52,5 @@ class ORRLMNL(ChoSets):
         return sampled_plan(problem, state.estimate, self.radius(problem, state.episode), rule, normals)
 
     def samples(self, problem: Problem) -> int:
-        """M."""
+        """M, the number of samples."""
         return optimistic_samples(problem.horizon * outcomes(problem)) if self.n_samples is None else self.n_samples

@@ -49,5 +49,5 @@ class RRLMNL(NewtonSteps):
         return sampled_plan(problem, state.estimate, radius, LargestNormSampling(), normals)
 
     def samples(self, problem: Problem) -> int:
-        """M."""
+        """M, the number of samples."""
         return optimistic_samples(problem.horizon) if self.n_samples is None else self.n_samples

@@ -50,7 +50,7 @@ class UCRLMNLOL(MirrorDescent):
         return SecondOrderBonus(self.bonus_constant)
 
     def formula(self, problem: Problem, episode: int) -> float:
-        """beta without ``beta_scale``: t is the number of episodes as printed, and that of updates else."""
+        """beta without ``beta_scale``; t counts episodes in the printed radius and updates in the other one."""
         d, horizon, n_outcomes, delta = problem.dim, problem.horizon, outcomes(problem), self.failure_level
         if self.printed_radius:
             return second_order_radius_printed(episode + 1, d, horizon, n_outcomes, delta)

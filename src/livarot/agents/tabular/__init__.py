@@ -1,1 +1,1 @@
-"""Learners that know nothing of features: empirical kernels, one paper, one file."""
+"""Learners that use no features but empirical kernels, one paper, one file."""

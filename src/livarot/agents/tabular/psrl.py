@@ -4,8 +4,8 @@
 
 (certain).  Rewards are known.  Counts, and with them the draw, are shared by the stages that share table and
 parameter, and per stage otherwise.  Known reachable sets make the prior far narrower than the usual one over all
-states, which is what helps this agent most.  A Dirichlet draw is a vector of gamma draws over its sum; should all
-of a pair underflow (alpha0 below 0.01 only), the draw is the uniform law.
+states, which is what helps this agent most.  A Dirichlet draw is a vector of gamma draws divided by its sum; if all
+draws of a pair underflow (only for alpha0 below 0.01), the uniform law is taken.
 """
 
 from __future__ import annotations

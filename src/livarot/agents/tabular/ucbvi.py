@@ -11,7 +11,7 @@ Rewards are known.  N is pooled over stages that share table and parameter (the 
 otherwise.  Known reachable sets help twice: pairs with one outcome get no bonus, and Q is at most r + max V over them.
 
 Deviations: everything is multiplied by ``bonus_scale``; Q is at most r + max V over the possible next states, in place
-of H; the minimum with the last plan's Q is taken if ``monotone`` only, since it makes an update plan once more; Var is
+of H; the minimum with the last plan's Q is taken only if ``monotone``, since it costs one more plan per update; Var is
 that of V under p (a public code takes another one).
 """
 
@@ -50,7 +50,7 @@ class Hoeffding:
 class Bernstein:
     """b = sqrt(8 L Var/N) + 14 H L/(3N) + the correction of the module's docstring."""
 
-    correction: float = 1e4  # 100^2 as printed: the term is then H sqrt(8/N) for all N one ever sees; 0 leaves it out
+    correction: float = 1e4  # 100^2 as printed: the term is then H sqrt(8/N) for every N in practice; 0 leaves it out
 
     def code(self, problem: Problem, log: float) -> BonusCode:
         horizon, states = float(problem.horizon), float(problem.n_states)

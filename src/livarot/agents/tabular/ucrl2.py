@@ -2,10 +2,10 @@
 
     Q_h = r_h + max { q.V_{h+1} : |q - p|_1 <= width },   width = sqrt(constant S log(2 A t_k/delta) / max(1, N))
 
-(certain), t_k the number of steps before the epoch.  The maximum is greedy: half the width goes to the best next state
-*by value* and is taken from the worst ones.  An epoch ends with the episode in which the visits of some pair have
+(certain), with t_k the number of steps before the epoch.  The maximum is greedy: half the width goes to the best next
+state *by value* and is taken from the worst ones.  An epoch ends with the episode in which the visits of some pair have
 doubled (``doubling``), or with every episode, as a public code for finite horizons does, with the constant 4.
-Rewards are known: no width for them.  Known reachable sets: q lives on them, S becomes their number, and an unvisited
+Rewards are known and get no width.  With known reachable sets, q lives on them, S becomes their size, and an unvisited
 pair is worth its best reachable state.  Counts are pooled over stages that share table and parameter.
 """
 

@@ -1,1 +1,1 @@
-"""To and from Gymnasium: environments of ours for its wrappers, and its tabular environments as models."""
+"""To and from Gymnasium: our models as environments for its wrappers, and its tabular environments as models."""

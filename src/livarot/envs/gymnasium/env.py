@@ -1,4 +1,4 @@
-"""Out to Gymnasium: every MNL MDP as a ``gymnasium.Env`` and as a native vector environment.
+"""To Gymnasium: every MNL MDP as a ``gymnasium.Env`` and as a native vector environment.
 
 States and actions are ``Discrete``; the stage is in ``info``.  The horizon belongs to the model, so the end of an
 episode is ``terminated`` and never ``truncated``.
@@ -35,7 +35,7 @@ from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import environment_uniforms
 
 RENDER_MODES = ("ansi", "rgb_array")
-LAST = 2**62  # the largest number of an episode: there is room to go on from it
+LAST = 2**62  # the largest number of an episode that may be asked for; those after it still fit
 BLOCK = 16  # episodes whose random numbers are drawn together: seeding a stream costs as much as an episode
 
 
@@ -46,21 +46,21 @@ def model_of(mdp: MNLMDP | str, options: dict[str, Any]) -> MNLMDP:
 
         return registry.make(mdp, **options)
     if not isinstance(mdp, MNLMDP):
-        raise bad("mdp", f"{type(mdp).__name__} is no MNLMDP", cure="give a model or the name of a registered one")
+        raise bad("mdp", f"{type(mdp).__name__} is not an MNLMDP", cure="give a model or the name of a registered one")
     if options:
         raise bad("mdp", f"a finished model takes no {', '.join(sorted(options))}", cure="build it as you want it")
     return mdp
 
 
 class Lanes:
-    """n episodes of one model side by side, each with its own seed, episode number and stage."""
+    """n episodes of one model side by side, each (a lane, here) with its own seed, episode number and stage."""
 
     def __init__(self, mdp: MNLMDP, count: int) -> None:
         problem = mdp.problem
         self.horizon, self.start = problem.horizon, problem.start
         self._model = Bundle(stages_of(problem, transition_kernel(mdp)))
         self.states = np.zeros(count, dtype=np.int64)
-        self.stages = np.full(count, self.horizon, dtype=np.int64)  # ended: nothing has begun yet
+        self.stages = np.full(count, self.horizon, dtype=np.int64)  # as if ended: no episode has begun yet
         self.episodes = np.full(count, -1, dtype=np.int64)
         self.uniforms = np.zeros((count, self.horizon + 1))
         self._seeds = [-1] * count
@@ -89,7 +89,7 @@ class Lanes:
 
 @jit
 def advance(model, uniforms, moving, actions, states, stages, rewards):
-    """The transition of the simulator, for lanes that need not be at the same stage."""
+    """The simulator's transition, for lanes that need not be at the same stage."""
     m = opened(model)
     _, n_states, n_actions = m.reward.shape
     for i in range(len(states)):
@@ -152,7 +152,7 @@ class MNLEnv(gymnasium.Env[int, int]):
         except TypeError:
             chosen = -1
         if not 0 <= chosen < self.mdp.problem.n_actions:
-            raise bad("action", f"{action!r} is no action", cure=f"give 0..{self.mdp.problem.n_actions - 1}")
+            raise bad("action", f"{action!r} is not an action", cure=f"give 0..{self.mdp.problem.n_actions - 1}")
         reward = float(self._lanes.step(self._moving, np.array([chosen], dtype=np.int64))[0])
         state = int(self._lanes.states[0])
         self._trail.append(state)
@@ -171,7 +171,7 @@ class MNLEnv(gymnasium.Env[int, int]):
         return render.pixels(*size, self._trail, self.stage, problem.states)
 
     def _own_seed(self) -> int:
-        """The seed of ``np_random``; a generator put there by hand has none and is asked for one."""
+        """The seed of ``np_random``; a generator put there by hand has no seed, so one is drawn from it."""
         known = self.np_random_seed
         return known if known >= 0 else int(self.np_random.integers(2**63))
 
@@ -313,7 +313,9 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         wrong = np.flatnonzero((chosen < 0) | (chosen >= self.mdp.problem.n_actions))
         if len(wrong):
             cure = f"give 0..{self.mdp.problem.n_actions - 1}"
-            raise bad("actions", f"{chosen[wrong[0]]} is no action", index=int(wrong[0]), count=len(wrong), cure=cure)
+            raise bad(
+                "actions", f"{chosen[wrong[0]]} is not an action", index=int(wrong[0]), count=len(wrong), cure=cure
+            )
         return np.ascontiguousarray(chosen, dtype=np.int64)
 
 
@@ -353,5 +355,5 @@ def check_episode(options: dict[str, Any] | None) -> int | None:
 
 
 def check_seed(seed: Any) -> int | None:
-    """A seed of any length: those that Gymnasium draws by itself have 128 bits."""
+    """A seed of up to 256 bits: those that Gymnasium draws by itself have 128."""
     return None if seed is None else require_positive_int("seed", seed, minimum=0, maximum=2**256)

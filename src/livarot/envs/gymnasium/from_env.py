@@ -1,17 +1,16 @@
-"""In from Gymnasium: environments that tell their transition probabilities become MNL MDPs.
+"""From Gymnasium: environments that expose their transition probabilities become MNL MDPs.
 
 Toy-text environments (FrozenLake, Taxi, CliffWalking) expose ``P[s][a] = [(probability, next state, reward,
 terminated), ..]``, others arrays ``P[s, a, s']`` and ``R``.  A Gymnasium episode may end early; an episode here has
-exactly H steps.  So what ends an episode leads to an absorbing state that pays nothing:
+exactly H steps.  So a transition that ends an episode leads to an absorbing state that pays nothing:
 
-* a state that the start can enter by ending the episode only becomes absorbing itself, whatever ``P`` says of leaving
-  it;
-* if a state is also entered, or started in, without an end, the ending transitions into it lead to one additional
-  state, number S, so that both cases stay apart.
+* a state that can be entered only by ending the episode becomes absorbing itself, whatever ``P`` says about leaving it;
+* if a state can also be the start, or be entered without ending the episode, the transitions that end in it lead to one
+  additional state, number S, so that both cases stay apart.
 
-Repeated next states are added up, and rewards are averaged: r(s, a) = sum_i p_i r_i.  Values are those of the
-environment with its first H steps, exactly, for all states that the start can reach.  Environments that expose nothing
-are for :func:`livarot.learn`.
+Repeated next states are added up, and rewards are averaged: r(s, a) = sum_i p_i r_i.  Values are exactly those of the
+environment stopped after H steps, for all states that the start can reach.  For environments that do not expose ``P``
+there is :func:`livarot.learn`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def from_gymnasium(
     start: Any = None,
     **options: Any,
 ) -> TabularMDP:
-    """The MNL MDP of an environment that exposes ``P``, given itself or by its id.
+    """The MNL MDP of an environment that exposes ``P``; ``env`` is the environment itself or its id.
 
     ``horizon`` None is the environment's time limit.  ``start`` (a state or a distribution) None is what the
     environment says, and the state of ``reset()`` if it says nothing.  ``features``, ``shared_parameter``, ``rescale``
@@ -97,7 +96,7 @@ def _start(env: Any, base: Any, n_states: int) -> Any:
             return known
     observation, _ = env.reset(seed=0)
     if not isinstance(observation, int | np.integer) or not 0 <= observation < n_states:
-        raise bad("env", f"starts in {observation!r}, which is no state", cure="pass start=, a state or a distribution")
+        raise bad("env", f"starts in {observation!r}, not in a state", cure="pass start=, a state or a distribution")
     return int(observation)
 
 
@@ -134,7 +133,7 @@ def _listed(table: Any) -> tuple[_Listed, int, int]:
                     cure = f"states are numbered 0..{n_states - 1}"
                     raise bad("P", f"next state {following!r} is out of range", index=(s, a), cure=cure)
                 if not p >= 0.0:
-                    raise bad("P", f"{p!r} is no probability", index=(s, a))
+                    raise bad("P", f"{p!r} is not a probability", index=(s, a))
                 for column, entry in zip(columns, (s * n_actions + a, p, following, paid, ends), strict=True):
                     column.append(entry)
     listed = _Listed(*columns)
@@ -146,7 +145,7 @@ def _listed(table: Any) -> tuple[_Listed, int, int]:
 
 
 def _absorb(listed: _Listed, n_states: int, n_actions: int, start: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
-    """(P sparse (S*A, S), R (S, A), start) with absorbing ends; S grows by one if some state is no clear end."""
+    """(P sparse (S*A, S), R (S, A), start) with absorbing ends; S grows by one if a state ends some episodes only."""
     possible = listed.probability > 0.0
     source = listed.pair // n_actions
     alive = start > 0.0  # states in which an episode can be

@@ -1,4 +1,4 @@
-"""Pictures of an episode, as text and as pixels.  NumPy only: a frame costs no plotting library.
+"""Pictures of an episode, as text and as pixels.  A frame needs NumPy only, no plotting library.
 
 Both show the same things: every state as a cell with its name or number, the states visited in this episode, the
 current one, and how far the episode has come.
@@ -99,7 +99,7 @@ def _shown(n_states: int, trail: Sequence[int]) -> list[int]:
 
 
 def _name(names: Names, number: int) -> str:
-    """In one line."""
+    """The name, or the number, in one line."""
     return str(number) if names is None else " ".join(str(names[number]).split())
 
 
