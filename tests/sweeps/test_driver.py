@@ -262,7 +262,7 @@ def test_zero_has_one_sign(tmp_path):
         ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds"),
         ({"checkpoint_seconds": -1.0}, "checkpoint_seconds"),
         ({"backend": "slurm"}, "no 'slurm'; choose one of"),
-        ({"address": "tcp://x"}, "takes none"),
+        ({"address": "tcp://x"}, "takes no address"),
     ],
 )
 def test_nonsense_is_refused_even_if_nothing_is_left_to_do(tmp_path, options, says):

@@ -232,7 +232,7 @@ PARTS = {"environments": [{"name": "hard-chain"}], "agents": [{"name": "uniform"
         ("{first = 3, count = 0}", "count is 0; it is a whole number from 1 to 1000000"),
         ("{first = -1, count = 2}", "first is -1; a seed is a whole number"),
         ("{first = 9223372036854775806, count = 4}", "the last of them would be 9223372036854775809"),
-        ("0", "0 is no number of seeds; write one from 1 to 1000000"),
+        ("0", "0 is not a number of seeds; give one from 1 to 1000000"),
         ("true", "True is neither number, list nor table"),
         ("'3'", "'3' is neither number, list nor table"),
         ("1.0", "1.0 is neither number, list nor table"),

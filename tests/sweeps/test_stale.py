@@ -285,7 +285,7 @@ def test_the_commands_say_so(plugin, tmp_path):
 
 
 def test_bad_wishes_are_refused(tmp_path):
-    with pytest.raises(LivarotError, match="stale: 'no' is neither"):
+    with pytest.raises(LivarotError, match="stale: 'no' is not one of"):
         sweep(experiment("uniform", "hard-chain"), tmp_path / "store", backend="sequential", stale="no")
     assert not (tmp_path / "store").exists()
 

@@ -125,7 +125,7 @@ def test_folders_for_a_store(tmp_path):
     for name in ("store", "hidden", "absent"):
         assert usable_folder(tmp_path / name) == tmp_path / name
     (tmp_path / "hidden" / "data.csv").write_text("x")
-    for name, says in (("hidden", "no store of livarot"), ("store/notes.txt", "not a folder")):
+    for name, says in (("hidden", "not a store of livarot"), ("store/notes.txt", "not a folder")):
         with pytest.raises(LivarotError, match=says):
             usable_folder(tmp_path / name)
     with pytest.raises(LivarotError, match="empty"):

@@ -28,7 +28,7 @@ from livarot.running.result import COLUMNS, RunResult
 from livarot.simulation.streams import seed_list
 from livarot.theory.facts import facts_of
 
-THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
+THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it saves
 
 
 def run(
@@ -94,7 +94,7 @@ def run(
 
 
 def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
-    """Of all models that were played."""
+    """The facts of all models that were played."""
     models: list[MNLMDP] = []
     for truth in truths:
         models += [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth]

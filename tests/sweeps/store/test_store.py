@@ -358,12 +358,12 @@ def test_gc_removes_what_nobody_needs(store):
 
 
 def test_what_is_no_store_is_refused(tmp_path):
-    with pytest.raises(LivarotError, match="is no store"):
+    with pytest.raises(LivarotError, match="is not a store"):
         Store(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(LivarotError, match="cannot make"):
         Store(tmp_path / "file" / "store", create=True)
-    with pytest.raises(LivarotError, match=r"is no store and not empty \('file' is there\)"):
+    with pytest.raises(LivarotError, match=r"is not a store and not empty \('file' is there\)"):
         Store(tmp_path, create=True)
     with pytest.raises(LivarotError, match="is empty"):
         Store("", create=True)
