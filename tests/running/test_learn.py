@@ -1,4 +1,4 @@
-"""Step by step in Gymnasium environments: the same as `livarot.run` in ours, sound in those of others."""
+"""Step by step in Gymnasium environments: the same as `livarot.run` in our own, sound in foreign ones."""
 
 from types import SimpleNamespace
 
@@ -100,7 +100,7 @@ def test_the_same_as_run(mdp, name, seed):
 
 
 def equal(one, two):
-    """The same numbers, whatever they are nested in."""
+    """Do both have the same numbers, however they are nested?"""
     if isinstance(one, tuple):
         return len(one) == len(two) and all(map(equal, one, two))
     return np.array_equal(np.asarray(one), np.asarray(two))
@@ -257,7 +257,7 @@ def test_observations_that_have_to_be_encoded(mdp):
 
 
 def test_one_state_for_all_ends():
-    """The last cell ends the episode, or it does not: state 5 is the end, cell 4 a cell like the others."""
+    """The last cell sometimes ends the episode: state 5 stands for the end, and cell 4 is a cell like the others."""
 
     def features(h, s, a):
         if s == 5:
@@ -302,7 +302,7 @@ class TestOnline:
         assert online.episode == 20
 
     def test_other_actions_than_its_own(self, mdp):
-        """Learning needs no agreement between what was advised and what was done."""
+        """An agent also learns from actions that it did not choose."""
         states = []
         for advised in (True, False):
             online = Online(livarot.agents.Livarot(), mdp.problem)

@@ -65,7 +65,7 @@ def test_workers_end_with_their_sweep_and_joblib_goes_on(tmp_path):
 
 
 def test_workers_import_what_they_need_only():
-    """Each worker starts anew: a tenth of a second per library counts."""
+    """Each worker is a new process: a tenth of a second per library counts."""
     code = (
         "import sys; import livarot.sweeps.worker\n"
         "slow = {'pandas', 'pydantic', 'scipy.sparse', 'scipy.spatial', 'matplotlib'} & sys.modules.keys()\n"

@@ -334,7 +334,7 @@ def test_the_schema_knows_names_and_settings():
     )
 )
 def test_anything_else_is_taken_or_refused(value):
-    """Whatever stands in a settings table is taken or refused with our error."""
+    """Whatever a settings table holds is accepted, or refused with a `LivarotError`."""
     for kind in ("environments", "agents"):
         spec = {"episodes": 10, "seeds": 1, "environments": [{"name": "hard-chain"}], "agents": [{"name": "livarot"}]}
         spec[kind][0]["settings"] = {"reg": value} if kind == "agents" else {"gap": value}

@@ -66,7 +66,7 @@ def test_the_cell_is_named():
 
 
 def test_a_defect_is_left_to_the_runs(own_names, caplog):
-    """Their traceback tells more than a line could."""
+    """The traceback of a run says more than one line could."""
 
     def broken(size: int = 1):
         return 1 // 0
