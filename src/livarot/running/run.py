@@ -2,7 +2,7 @@
 
 The seeds of a run are replicas: one plan, one rollout and one update serve all of them, so that the cost of Python is
 paid once per episode and not once per seed.  Given the plans, seeds are independent, and the same operations are done
-for each whatever its neighbours: results do not depend on how seeds are grouped or on the number of workers
+for each, whatever the other seeds are: results do not depend on how seeds are grouped or on the number of workers
 (threads; the compiled loops release the interpreter lock).
 """
 

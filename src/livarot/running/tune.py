@@ -61,7 +61,7 @@ class TuneResult:
 
     @property
     def se(self) -> FloatArray:
-        """Standard error of the mean over seeds, (points,); 0 for a single seed, which does not tell it."""
+        """Standard error of the mean over seeds, (points,); 0 for a single seed, where it cannot be estimated."""
         n_seeds = self.scores.shape[1]
         if n_seeds == 1:
             return np.zeros(len(self.scores))

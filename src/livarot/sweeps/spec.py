@@ -243,7 +243,7 @@ def _variants(value: Any, count: list[int]) -> Iterator[Any]:
 
 
 def read_stored(path: Path) -> Experiment | None:
-    """The experiment in a file of a store, whose name is its key; None, with a warning, if there is none in it."""
+    """The experiment in a file of a store, whose name is its key; None, with a warning, if it holds none."""
     try:
         experiment = Experiment(**parse_json(read_regular(path, MAX_STORED_BYTES)[0]))
         if experiment.key == path.stem:

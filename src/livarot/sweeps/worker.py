@@ -138,7 +138,7 @@ def _replicas(part: Part) -> Replicas:
 
 
 def _advance(task: Task, part: Part, replicas: Replicas, folder: Path, source: str, before: int) -> None:
-    """All episodes, with a beat twice a second (or as often as checkpoints are wished for).
+    """All episodes, with a note of progress every ``BEAT`` seconds (or as often as checkpoints are to be written).
 
     ``before`` is the number of episodes of the earlier parts.
     """

@@ -369,7 +369,7 @@ def test_what_is_no_store_is_refused(tmp_path):
         Store("", create=True)
     store = tmp_path / "store"
     store.mkdir()
-    (store / "runs").mkdir()  # somebody died while creating it
+    (store / "runs").mkdir()  # a process died while creating it
     (store / ".hidden").write_text("x")
     Store(store, create=True).close()
     (store / "livarot-store.json").write_text('{"schema": 99}')

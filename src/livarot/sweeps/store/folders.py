@@ -66,7 +66,7 @@ def make_store(path: Path) -> None:
     """Make the folder, and all that belongs to it; a folder that already holds other things is refused."""
     if not (path / MARKER).is_file() and path.is_dir():
         foreign = [name for name in sorted(os.listdir(path)) if name not in FOLDERS and not name.startswith(OURS)]
-        if foreign:  # folders of ours without the marker: somebody is creating the store, or died while doing so
+        if foreign:  # folders of a store without its marker are not: it is being made, or its maker died
             text = f"{str(path)!r} is not a store and not empty ({foreign[0]!r} is there)"
             raise bad("store", text, cure="choose another folder")
     try:

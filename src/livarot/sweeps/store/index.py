@@ -32,7 +32,7 @@ NUMBERS = ("regret", "realised_regret", "sigma_bar", "covered", "optimism_gap", 
 RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seconds", "finished")
 SOURCE_COLUMNS = ("key", "sha256", "plugin")
 CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
-GUARD = "drivers/guard"  # locked by all who work in a store
+GUARD = "drivers/guard"  # locked by every process that works in a store
 CHUNK = 500  # SQLite takes a limited number of values per statement
 
 
@@ -255,7 +255,7 @@ class DriverLock:
 def guarded(path: Path, *, alone: bool) -> Iterator[None]:
     """Work in a store: sweeps and merges side by side, ``alone`` for what deletes; the lock ends with the process.
 
-    Whoever cannot begin now is refused at once.  Where there are no locks, everybody may begin.
+    A process that cannot have the lock now is refused at once.  Where there are no locks, none is refused.
     """
     try:
         own_folder(path.parent)

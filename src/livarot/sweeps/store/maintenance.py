@@ -292,7 +292,7 @@ class Collected(NamedTuple):
 def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> Collected:
     """Remove damaged files, checkpoints of finished runs and temporary files; ``unplanned``: runs of no experiment.
 
-    Refused while anybody works in the store; nobody can begin to meanwhile.
+    Refused while a sweep or merge is at work in the store; none can begin meanwhile.
     """
     with guarded(store.path / GUARD, alone=True), contextlib.closing(DriverLock(store.path / "drivers")) as lock:
         if set(living_drivers(store)) - {lock.token}:

@@ -5,7 +5,7 @@
     corrupt/             damaged files, set aside
     checkpoints/         runs under way
     specs/KEY.json       the experiments that were run here
-    drivers/, running/   who works here now
+    drivers/, running/   the drivers and tasks at work now
     index.sqlite         quick answers (:mod:`livarot.sweeps.store.index`)
 
 Reading verifies: a damaged file is moved to ``corrupt/`` and its run is missing again.
