@@ -31,8 +31,8 @@ def write_atomic(path: PathLike, data: bytes) -> None:
 def write_together(contents: Mapping[str, bytes] | Mapping[Path, bytes]) -> None:
     """Write files, each of them all or nothing.
 
-    They are forced to disk when all are written, and each folder once for their names: a file system that keeps a
-    journal then has most of the work to do once, not once per file.  No file is renamed before every one is on disk.
+    They are forced to disk after all are written, and each folder once for their names: a journaling file system then
+    does most of its work once instead of once per file.  No file is renamed before every one is on disk.
     """
     files = ((os.fspath(target), data) for target, data in contents.items())
     while batch := dict(islice(files, MAX_TOGETHER)):
@@ -40,7 +40,7 @@ def write_together(contents: Mapping[str, bytes] | Mapping[Path, bytes]) -> None
 
 
 def _write_batch(contents: Mapping[str, bytes]) -> None:
-    """Step by step for all files, not file by file: the system then takes a third less of the processor's time."""
+    """Each step is done for all files before the next one: the system then takes a third less processor time."""
     token, target = secrets.token_hex(8), ""
     temporaries: dict[str, str] = {}
     opened: dict[str, int] = {}
@@ -82,13 +82,13 @@ def _write_batch(contents: Mapping[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """A new file to write to, which replaces `path` when all of it is on disk; removed if an exception ends it."""
+    """A new file to write to, which replaces `path` when all of it is on disk; removed if an exception is raised."""
     target = as_path(path)
     temporary = target.with_name(f".livarot-{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, _CREATE, 0o666)
     try:
         try:
-            with open(descriptor, "wb", closefd=False) as file:  # who writes may close it
+            with open(descriptor, "wb", closefd=False) as file:  # the caller may close it
                 yield file
             os.fsync(descriptor)
         finally:
@@ -102,7 +102,7 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """All of it: one call may take a part only."""
+    """Write all of `data`: one call may write only a part."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

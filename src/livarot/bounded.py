@@ -1,4 +1,4 @@
-"""Reading with bounds: regular files only, their size before their content, the depth of a text before it is parsed."""
+"""Bounded reading: regular files only; size is checked before content is read, depth before text is parsed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DEPTH = 64  # of brackets, and parts of a dotted key
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 _BINARY, _NO_LINK, _NO_WAIT = (getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
-# the strings and comments of JSON and TOML, which both end at the latest where the text does: one pass, no way back
+# the strings and comments of JSON and TOML; an unclosed one ends with the text, so one pass without backtracking does
 _QUOTED = re.compile(
     r'''"""(?:[^"\\]++|\\.?|"(?!""))*+(?:"{3,5}|\Z)|"(?:[^"\\\n]++|\\.?)*+"?'''
     r"""|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)|'[^'\n]*+'?|#[^\n]*+""",
@@ -47,9 +47,9 @@ def _opened(path: PathLike, follow: bool, flags: int) -> tuple[int, os.stat_resu
 
 
 def read_regular(path: PathLike, limit: int) -> tuple[bytes, os.stat_result]:
-    """All of a regular file that is not a link, and what it was when it was read; refused if larger than ``limit``."""
+    """The content of a regular file, not a link, and its status when it was read; refused if larger than ``limit``."""
     descriptor, found = _opened(path, False, os.O_RDONLY)
-    try:  # few calls of the system: each of them hands the interpreter to another thread
+    try:  # few system calls: each of them hands the interpreter to another thread
         if found.st_size > limit:
             raise bad("path", f"{str(path)!r} has {found.st_size} bytes, the limit is {limit}")
         parts = [os.read(descriptor, found.st_size)]
@@ -81,7 +81,7 @@ def check_depth(text: str) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON of bounded depth that says nothing twice and has no NaN; anything else is a ``ValueError``."""
+    """JSON of bounded depth without repeated keys and without NaN; anything else is a ``ValueError``."""
     decoded = text if isinstance(text, str) else text.decode()
     check_depth(decoded)
     return json.loads(decoded, parse_constant=_no_constant, object_pairs_hook=_no_repetition)

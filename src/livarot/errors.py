@@ -100,7 +100,7 @@ def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
     """`array` as float64 (not copied if it is float64 already), refused unless all of it is finite.
 
     Integers are taken; booleans, complex numbers, text, objects and ragged lists are not.  Nor are masked entries,
-    since the number under a mask is no data; a masked array without any is a plain one.
+    since the number under a mask is not data; a masked array without masked entries is treated as a plain one.
 
     >>> require_finite("reward", [0, 1])
     array([0., 1.])
@@ -139,7 +139,7 @@ def _first(wrong: NDArray[np.bool_]) -> tuple[SupportsIndex, ...] | None:
 
 
 def require_positive_int(argument: str, value: Any, minimum: int = 1, maximum: int = 2**63 - 1) -> int:
-    """`value` as an int, refused unless it is a whole number (no bool, no float) from `minimum` to `maximum`.
+    """`value` as an int, refused unless it is a whole number (not a bool or float) from `minimum` to `maximum`.
 
     >>> require_positive_int("horizon", 2.0)
     Traceback (most recent call last):
@@ -170,7 +170,7 @@ def require_probability(argument: str, p: Any) -> float:
 
 
 def require_callable(**given: Any) -> None:
-    """Refuse what can neither be called nor is None.
+    """Refuse a value that is neither callable nor None.
 
     >>> require_callable(progress=3)
     Traceback (most recent call last):

@@ -2,9 +2,9 @@
 
 ``import livarot`` must make ``gymnasium.make("livarot/RiverSwim-v0")`` work, whichever of the two is imported first,
 and must not import Gymnasium itself: the command line answers ``--help`` without it.  So there are two cases.  If
-Gymnasium is there, the ids are registered at once, as strings.  If not, a finder waits at the head of
-``sys.meta_path``; when somebody imports Gymnasium it lets the ordinary finders do their work, registers the ids as soon
-as the module has run, and leaves.  Nobody can ask Gymnasium for an id before that.
+Gymnasium is imported already, the ids are registered at once, as strings.  If not, a finder waits at the head of
+``sys.meta_path``; when Gymnasium is imported it lets the ordinary finders do their work, registers the ids as soon as
+the module has run, and removes itself.  Nobody can ask Gymnasium for an id before that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-OWN_MODEL = "livarot/MNL-v0"  # gymnasium.make(OWN_MODEL, mdp=...) for a model of the user's
+OWN_MODEL = "livarot/MNL-v0"  # gymnasium.make(OWN_MODEL, mdp=...) for a model of your own
 ENV, VECTOR_ENV = "livarot.envs.gymnasium.env:MNLEnv", "livarot.envs.gymnasium.env:MNLVectorEnv"
 
 
@@ -72,7 +72,7 @@ class _Waiting:
 
         def exec_module(module: ModuleType) -> None:
             run(module)
-            if self in sys.meta_path:  # not so if it waited for a module that somebody else has loaded since
+            if self in sys.meta_path:  # it is gone already if the module was loaded by another spec meanwhile
                 sys.meta_path.remove(self)
             register()
 

@@ -1,4 +1,4 @@
-"""What rules of optimism are written with: numbers W at a time (:mod:`livarot.core.lanes`), and what they are told.
+"""What rules of optimism are written with: arithmetic on W numbers at a time (:mod:`livarot.core.lanes`), and `Choice`.
 
 A rule is a function ``value(choice, v, settings)`` (:func:`livarot.rule`); ``choice`` is a :class:`Choice`, ``v`` the
 values of its outcomes.  Write it as if for one choice: ``+ - * /``, comparisons, and the functions below.

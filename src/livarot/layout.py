@@ -1,7 +1,7 @@
-"""What a file has to hold, as tables: names, types, shapes in terms of each other, ranges; and the check of it.
+"""What a file has to hold, as tables (names, types, shapes in terms of each other, ranges), and the check of it.
 
-Sizes have names.  An entry of the header that is a whole number is a size; any other size is what the first tensor
-that mentions it says, and has to be the same everywhere.  ``"pairs+1"`` is one more than the size ``pairs``.
+Sizes have names.  An entry of the header that is a whole number is a size; any other size is set by the first tensor
+that mentions it and has to be the same everywhere.  ``"pairs+1"`` is one more than the size ``pairs``.
 
 >>> paths = Layout({"n": Entry(int, 1)}, {"start": Tensor("int64", ("paths+1",)), "node": Tensor("int32", ("m",), "n")})
 >>> sizes = paths.check_head({"n": 3}, {"start": ("int64", (3,)), "node": ("int32", (4,))})
@@ -32,7 +32,7 @@ LARGEST = sys.float_info.max
 
 
 class Misfit(ValueError):
-    """What is wrong with the content of a file, in words."""
+    """The content of a file does not fit its layout; the message says why."""
 
 
 class Entry(NamedTuple):
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 class Tensor(NamedTuple):
     """``below`` is a size: whole numbers from ``low`` (0) to below it.  Otherwise ``low <= x <= high``.
 
-    Numbers are finite unless ``finite`` says that infinities may be meant, or (where there is no range) NaN.
+    Numbers must be finite, unless ``finite`` is False: that allows infinities and, where there is no range, NaN.
     """
 
     dtype: str
@@ -79,7 +79,7 @@ class Layout(NamedTuple):
     sizes: Mapping[str, int] = {}
 
     def check_head(self, header: Mapping[str, Any], found: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, int]:
-        """The sizes, or :class:`Misfit`; ``found`` has dtype and shape of every tensor: no number is needed."""
+        """The sizes, or :class:`Misfit`; ``found`` has dtype and shape of every tensor; numbers are not needed."""
         _names("header entry", {k: e.optional for k, e in self.header.items()}, header)
         for name, entry in self.header.items():
             if name in header:
@@ -112,7 +112,7 @@ class Layout(NamedTuple):
 
 
 def check_range(what: str, array: NDArray[Any], low: float, high: float, finite: bool = True) -> None:
-    """Is every number finite (if that is asked for) and in low..high?  NaN is in no range but the whole line."""
+    """Refuse numbers that are not finite (if ``finite``) or not in low..high; NaN is only in -inf..inf."""
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
         where = int(np.argmin(np.isfinite(array).reshape(-1)))
         raise Misfit(f"{what} has {array.reshape(-1)[where]} at index {where}")
@@ -132,7 +132,7 @@ def _names(what: str, wanted: Mapping[str, bool], found: Mapping[str, Any]) -> N
 
 
 def _fits(sizes: dict[str, int], wanted: str, size: int) -> bool:
-    """Is it this size?  One that is not known yet becomes known."""
+    """Does ``size`` agree with the size called ``wanted``?  A size that is met for the first time is added."""
     name, _, more = wanted.partition("+")
     own = size - int(more or 0)
     return own >= 0 and (own == int(name) if name.isdecimal() else sizes.setdefault(name, own) == own)

@@ -1,6 +1,6 @@
 """The public names of a package, each imported when it is first used.
 
-They are listed once, in the stub ``__init__.pyi`` that editors and type checkers read, one on a line:
+They are listed once, in the stub ``__init__.pyi`` that editors and type checkers read, one per line:
 
     from .problem import MNLMDP as MNLMDP      the name MNLMDP of the module .problem
     from . import envs as envs                 the module .envs

@@ -49,7 +49,7 @@ class _Entry(Generic[T]):
 
     @cached_property
     def parameters(self) -> tuple[inspect.Parameter, ...] | None:
-        """What the factory takes; some built-in callables do not tell."""
+        """The parameters of the factory; None for built-in callables that have no signature."""
         try:
             return tuple(inspect.signature(self.factory).parameters.values())
         except ValueError:
@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         self._add(name, lambda: factory, summary)
 
     def register_later(self, name: str, load: Callable[[], Callable[..., T]], summary: str) -> None:
-        """The same for a factory that `load` gives, when it is first asked for: names cost no imports."""
+        """The same for a factory that `load` returns when it is first needed, so registering a name imports nothing."""
         self._add(name, load, summary)
 
     def _add(self, name: str, load: Callable[[], Callable[..., T]], summary: str) -> None:
@@ -114,7 +114,7 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def check_keywords(self, name: str, kwargs: Mapping[str, Any]) -> None:
-        """Refuse arguments that the factory of `name` does not take, and the lack of those it needs."""
+        """Refuse arguments that the factory of `name` does not take, and calls that lack those it needs."""
         parameters = self._entry(name).parameters
         if parameters is None:
             return
@@ -136,7 +136,7 @@ class Registry(Generic[T]):
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import modules that register, from the current folder first; what cannot be imported is refused in one line."""
+    """Import modules that register agents or environments, from the current folder first; a failure is one line."""
     if names and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # in the workers too: they inherit it
     for name in names:

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-A file is in the safetensors format: the length of its head, the head (JSON: names, types, shapes, places),
+A file is in the safetensors format: the length of its head, the head (JSON: names, types, shapes, offsets),
 the numbers. No code is ever stored or run. Its metadata hold one entry ``livarot``, a canonical JSON object
 
     digest    SHA-256 of the fields below and of every tensor's name, type, shape and little-endian bytes
@@ -15,8 +15,8 @@ One entry and sorted keys make the bytes a function of the content, so files can
 The format itself has no checksum: one flipped bit in its body would load silently, hence the digest. The
 digest guards against accidents; it is not a signature.
 
-Reading is bounded: `open_regular` waits for no pipe or device, a file is not read before its size is known, and text is
-not parsed before the depth of its brackets is.
+Reading is bounded: `open_regular` does not wait for a pipe or device, a file is not read before its size is known, and
+text is not parsed before the depth of its brackets is known.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
 SCHEMA = 1
 MAX_FILE_BYTES = 4 * 2**30
 MAX_HEAD_BYTES = 10**6
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too: then the guard can be taken off again
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # an apostrophe too, so that the guard can be removed again
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -76,7 +76,7 @@ _STORED = {"float64": "F64", "int32": "I32", "int64": "I64", "bool": "BOOL"}
 def save_tensors(path: PathLike, tensors: Mapping[str, NDArray[Any]], *, kind: str, header: Mapping[str, JSON]) -> None:
     """Write `tensors` (float64, int32, int64 or bool) and the JSON object `header` to `path`, atomically.
 
-    Equal content gives equal bytes: order of the names, memory layout and byte order do not count.
+    Equal content gives equal bytes: order of the names, memory layout and byte order make no difference.
     """
     for name, array in tensors.items():
         _check_tensor(name, array)
@@ -135,7 +135,7 @@ def load_tensors(
 
 @contextlib.contextmanager
 def reading(path: PathLike) -> Iterator[None]:
-    """Whatever is wrong with a file's content, while it is put together, is one line that names the file."""
+    """Turn any error in a file's content, while an object is built from it, into one line that names the file."""
     try:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:
@@ -235,7 +235,7 @@ def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
 
 @contextlib.contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
-    """A regular file of acceptable size, and that size; a user may name it by a link."""
+    """A regular file of acceptable size, and that size; the user's path may be a link."""
     try:
         with open(open_regular(path, follow=True), "rb") as file:
             size = os.fstat(file.fileno()).st_size

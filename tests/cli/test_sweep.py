@@ -196,7 +196,7 @@ def edited(spec, *pairs):
         (["--checkpoint", "-1"], "checkpoint: must be a finite number >= 0"),
         (["--workers", "0"], "workers"),
         (["--group", "0"], "group"),
-        (["--address", "tcp://127.0.0.1:1"], "takes none"),
+        (["--address", "tcp://127.0.0.1:1"], "takes no address"),
         (["--store", ""], "its name is empty"),
         (["--import", "no_such_module"], "there is no module 'no_such_module'"),
         (["--import", "no_such_module.py"], "without .py"),
@@ -213,7 +213,7 @@ def test_a_folder_of_something_else_is_left_alone(spec, tmp_path, more):
     other = tmp_path / "thesis"
     other.mkdir()
     (other / "chapter.tex").write_text("x")
-    refused(run(spec, other, *more), "is not empty and no store of livarot")
+    refused(run(spec, other, *more), "is not empty and not a store of livarot")
     assert [path.name for path in other.iterdir()] == ["chapter.tex"]
     refused(run(spec, other / "chapter.tex", *more), "is not a folder")
     (tmp_path / "half" / "runs").mkdir(parents=True)  # another sweep is making a store of it

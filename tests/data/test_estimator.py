@@ -24,7 +24,7 @@ WITHOUT_DATA = [
 
 
 def log(n=600, seed=0):
-    """States 0..3, moves of -1, 0, 1 that like to go up."""
+    """States 0..3, moves of -1, 0, 1 that mostly go up."""
     rng = np.random.default_rng(seed)
     state, action = rng.integers(4, size=n), rng.choice(["x", "y"], size=n)
     moves = rng.choice([-1, 0, 1], p=[0.2, 0.3, 0.5], size=n)
@@ -44,7 +44,7 @@ def test_scikit_learn_checks_that_need_no_matrix(name):
 
 
 def test_the_rest_of_the_checks_is_skipped_by_its_tags():
-    """fit takes tables, not matrices; the tags say so, and scikit-learn then has nothing more to ask."""
+    """fit takes tables, not matrices; the tags say so, and scikit-learn then skips the remaining checks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = estimator_checks.check_estimator(MNLTransition(), on_fail="warn")
@@ -53,7 +53,7 @@ def test_the_rest_of_the_checks_is_skipped_by_its_tags():
 
 
 def test_contract():
-    """What those checks would ask: self returned, idempotent, inputs and parameters untouched, clone, pickle."""
+    """What those checks would test: self returned, idempotent, inputs and parameters untouched, clone, pickle."""
     data = log()
     before = data.copy()
     fit = MNLTransition(**FITTED)

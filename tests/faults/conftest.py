@@ -2,7 +2,7 @@
 
 import pytest
 
-collect_ignore = ["plugin.py"]  # looked at for doctests it would register agents that kill their process
+collect_ignore = ["plugin.py"]  # imported for doctests, it would register agents that kill their process
 
 
 def pytest_configure(config):

@@ -53,7 +53,7 @@ def test_no_space_at_any_file(calm, tmp_path, monkeypatch, moment):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of its own, where the system allows it."""
+    """A separate small file system, where the system allows mounting one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -77,7 +77,7 @@ def test_a_small_disk_fills_up(calm, small_disk):
             sweep(EXPERIMENT, store, backend="sequential", group=3)
         except (LivarotError, OSError) as error:
             refused += 1
-            if isinstance(error, OSError):  # the folders themselves
+            if isinstance(error, OSError):  # the folders themselves could not be made
                 assert error.errno == errno.ENOSPC  # noqa: PT017
         (small_disk / "filler").unlink()
         if (store / "livarot-store.json").is_file():
@@ -88,7 +88,7 @@ def test_a_small_disk_fills_up(calm, small_disk):
 
 
 def test_a_folder_that_cannot_be_written(calm, tmp_path):
-    """Read-only: by mounting it so (root), or by its mode."""
+    """Read-only: mounted so (as root), or by its mode."""
     store = tmp_path / "store"
     sweep(EXPERIMENT.model_copy(update={"seeds": 2}), store, backend="sequential")
     mounted = False

@@ -27,19 +27,19 @@ def begun_and_unfinished(store):
 
 
 def marks(store):
-    """What the tasks under way say of themselves."""
+    """The notes of the tasks under way."""
     for path in (store / "running").glob("*/[0-9]*.json"):
         with contextlib.suppress(OSError):
             yield path.read_text()
 
 
 def wait_until(process, store, pattern):
-    """Until such a file is there, or the sweep has ended."""
+    """Wait until there is such a file, or the sweep has ended."""
     assert wait_for(lambda: any(store.glob(pattern)) or process.poll() is not None)
 
 
 def begun(process, store, older):
-    """Until this sweep, and not an older one, has begun a task, or ended."""
+    """Wait until this sweep, and not an older one, has begun a task, or has ended."""
 
     def working():
         with contextlib.suppress(FileNotFoundError):  # folders of older ones are being removed
@@ -49,7 +49,7 @@ def begun(process, store, older):
 
 
 def survive(spec, tmp_path, kills, options, seed, workers):
-    """Kill a sweep again and again; compare with one that nobody touched."""
+    """Kill a sweep again and again; compare with an undisturbed one."""
     draw = random.Random(seed)
     code, out = finish(start(spec, tmp_path / "calm", "--backend", "sequential"))
     assert code == 0, out
@@ -61,10 +61,10 @@ def survive(spec, tmp_path, kills, options, seed, workers):
         inodes = {p.name: p.stat().st_ino for p in (store / "runs").glob("*.parquet")}
         older = {p.name for p in (store / "running").glob("*")}
         process = start(spec, store, *options)
-        if draw.random() < 0.8:  # most shots while it computes, some while it starts
+        if draw.random() < 0.8:  # most kills come while it computes, some while it starts
             begun(process, store, older)
         time.sleep(draw.expovariate(1 / 0.3))
-        if process.poll() is not None:  # finished before the shot: the next sweep begins anew
+        if process.poll() is not None:  # finished before it was killed: the next sweep begins from scratch
             assert finish(process)[0] == 0
             assert hashes(store) == calm
             rest += 1
@@ -116,7 +116,7 @@ def test_workers_end_with_their_driver(spec, tmp_path):
 
 @pytest.mark.parametrize("how", [pytest.param("kill", marks=pytest.mark.slow), "segfault"])
 def test_a_poison_run_is_failed_after_three_attempts(tmp_path, how):
-    """The others are all there; the failure is noted, with what the worker could still say."""
+    """All other runs are stored; the failure is noted, with what the worker could still write."""
     spec, store = tmp_path / "poison.toml", tmp_path / "store"
     spec.write_text(poison(how))
     code, out = finish(start(spec, store, "--workers", "2"))
@@ -166,7 +166,7 @@ def test_a_signal_ends_a_sweep_within_five_seconds(spec, tmp_path, number):
 
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_forced_stop_ends_its_own_workers_and_nobody_else(spec, tmp_path, signals):
-    """Workers that do not listen are ended, also when nothing says who they are; whom a file names is not."""
+    """Workers that do not react are ended, even if no file names them; other processes that a file names are not."""
     store = tmp_path / "store"
     spec.write_text(SLOW.replace("delay = 0.003", "delay = 60.0"))
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -195,7 +195,7 @@ def test_a_forced_stop_ends_its_own_workers_and_nobody_else(spec, tmp_path, sign
 
 @pytest.mark.slow
 def test_ctrl_c_with_dask_is_quiet(spec, tmp_path):
-    """The local workers of Dask are in the process group too, and do not take the signal for theirs."""
+    """The local workers of Dask are in the process group too, and ignore the signal."""
     pytest.importorskip("distributed")
     store = tmp_path / "store"
     spec.write_text(SLOW.replace("episodes = 40", "episodes = 100000"))
@@ -224,7 +224,7 @@ def test_learning_agents_survive_too(tmp_path):
             kills += any(store.glob("checkpoints/*.safetensors"))
         else:
             finish(process)
-    assert kills  # at least once there was a run in the middle to go on with
+    assert kills  # at least once there was an unfinished run to go on with
     code, out = finish(start(spec, store, "--backend", "sequential", "--group", "3"))
     assert code == 0, out
     assert hashes(store) == hashes(tmp_path / "calm")

@@ -95,7 +95,7 @@ def wait_for(condition, seconds: float = 60.0, step: float = 0.02) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The processes below one, all generations."""
+    """All descendants of a process."""
     import psutil
 
     try:

@@ -218,7 +218,7 @@ def test_a_damaged_file_is_named_by_a_warning(tmp_path, caplog):
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(tmp_path):
-    with pytest.raises(LivarotError, match="is no store"):
+    with pytest.raises(LivarotError, match="is not a store"):
         report(tmp_path, tmp_path / "out")
     Store(tmp_path / "empty", create=True).close()
     with pytest.raises(LivarotError, match="holds no run"):

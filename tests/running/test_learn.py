@@ -1,4 +1,4 @@
-"""Step by step in Gymnasium environments: the same as `livarot.run` in ours, sound in those of others."""
+"""Step by step in Gymnasium environments: the same as `livarot.run` in our own, sound in foreign ones."""
 
 from types import SimpleNamespace
 
@@ -100,7 +100,7 @@ def test_the_same_as_run(mdp, name, seed):
 
 
 def equal(one, two):
-    """The same numbers, whatever they are nested in."""
+    """Do both have the same numbers, however they are nested?"""
     if isinstance(one, tuple):
         return len(one) == len(two) and all(map(equal, one, two))
     return np.array_equal(np.asarray(one), np.asarray(two))
@@ -257,7 +257,7 @@ def test_observations_that_have_to_be_encoded(mdp):
 
 
 def test_one_state_for_all_ends():
-    """The last cell ends the episode, or it does not: state 5 is the end, cell 4 a cell like the others."""
+    """The last cell sometimes ends the episode: state 5 stands for the end, and cell 4 is a cell like the others."""
 
     def features(h, s, a):
         if s == 5:
@@ -302,7 +302,7 @@ class TestOnline:
         assert online.episode == 20
 
     def test_other_actions_than_its_own(self, mdp):
-        """Learning needs no agreement between what was advised and what was done."""
+        """An agent also learns from actions that it did not choose."""
         states = []
         for advised in (True, False):
             online = Online(livarot.agents.Livarot(), mdp.problem)
@@ -338,10 +338,10 @@ class TestOnline:
         [
             (lambda o: o.act(0, 1), "stage: 1 in episode 0, where stage 0 comes next"),
             (lambda o: o.observe(0, 0, 0.0, 0, 2), "stage: 2 in episode 0"),
-            (lambda o: o.act(4, 0), r"state: 4 at stage 0 is none of 0\.\.3"),
+            (lambda o: o.act(4, 0), r"state: 4 at stage 0 is not in 0\.\.3"),
             (lambda o: o.act(1.0, 0), r"state: 1\.0 at stage 0"),
-            (lambda o: o.observe(0, 2, 0.0, 0, 0), r"action: 2 stage 0, state 0 \(episode 0\) is none of 0\.\.1"),
-            (lambda o: o.observe(0, 0, 0.0, 9, 0), r"next_state: 9 stage 0, state 0, action 0 \(episode 0\) is none"),
+            (lambda o: o.observe(0, 2, 0.0, 0, 0), r"action: 2 stage 0, state 0 \(episode 0\) is not in 0\.\.1"),
+            (lambda o: o.observe(0, 0, 0.0, 9, 0), r"next_state: 9 stage 0, state 0, action 0 \(episode 0\) is not in"),
             (lambda o: o.observe(0, 0, float("nan"), 0, 0), "reward: nan after stage 0, state 0, action 0"),
             (
                 lambda o: o.observe(0, 1, 0.0, 3, 0),
@@ -367,7 +367,7 @@ class TestOnline:
 
     def test_a_start_that_was_not_declared(self):
         online = Online(livarot.agents.Livarot(), livarot.envs.river_swim(4, 3).problem)
-        with pytest.raises(livarot.LivarotError, match="state: 2 cannot be the first one"):
+        with pytest.raises(livarot.LivarotError, match="state: 2 cannot be the first state"):
             online.act(2, 0)
 
     @pytest.mark.parametrize("seed", [-1, 1.5, None])
@@ -386,7 +386,7 @@ class TestBadInput:
         self.refuse("n_states: is missing", Corridor(box=True), encode=lambda x: 0)
         pendulum = gymnasium.make("Pendulum-v1")
         self.refuse("env: has the action space Box.*not Discrete; wrap it", pendulum)
-        self.refuse("env: SyncVectorEnv is no gymnasium.Env", gymnasium.vector.SyncVectorEnv([Corridor]))
+        self.refuse("env: SyncVectorEnv is not a gymnasium.Env", gymnasium.vector.SyncVectorEnv([Corridor]))
 
     def test_a_next_state_that_was_not_declared(self):
         def forgetful(h, s, a):
@@ -399,9 +399,9 @@ class TestBadInput:
 
     def test_ends_that_were_not_declared(self):
         self.refuse("terminated: state 4 ended the episode.*terminal_states", terminal_states=())
-        self.refuse("terminal_states: 5 in the list is none of", terminal_states=[5])
+        self.refuse("terminal_states: 5 in the list is not in", terminal_states=[5])
         self.refuse("terminal_states: are all states", terminal_states=range(5))
-        self.refuse("end_state: 5 of the problem is none of", end_state=5)
+        self.refuse("end_state: 5 of the problem is not in", end_state=5)
 
     def test_time_limits(self):
         self.refuse(r"env: was truncated after stage 2 of episode 0, the horizon is 8", Corridor(stop=3, ends=False))
@@ -426,7 +426,7 @@ class TestBadInput:
         self.refuse("n_episodes", n_episodes=0)
         self.refuse("seed", seed=-1)
         self.refuse("features: features", features=lambda h, s, a: None)
-        self.refuse("state: 0 cannot be the first one|state: 1 cannot be", start=3)
+        self.refuse("state: 0 cannot be the first state|state: 1 cannot be", start=3)
         self.refuse("state: -7 at stage 0", encode=lambda x: -7, n_states=5)
 
 

@@ -1,4 +1,4 @@
-"""What an agent hands in is looked at before compiled code sees it: plans, policies, episodes, states."""
+"""What an agent returns is checked before compiled code uses it: plans, policies, episodes, states."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -38,7 +38,7 @@ def test_each_set_is_looked_at_on_its_own(name, scale):
 
 
 def test_some_sets_hold_the_truth_and_others_do_not():
-    """Radii at the edge of every single set, to nine digits."""
+    """Radii at the edge of each set, to nine digits."""
     rng = np.random.default_rng(3)
     for mdp in (RAGGED, SHARED, LONG):
         estimate, dense = random_estimate(rng, mdp.problem, 3)

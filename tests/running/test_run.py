@@ -105,7 +105,7 @@ def test_regret_is_that_of_the_policy_played(agent):
 
 
 def test_coverage_is_seen_to_fail():
-    """A radius of nothing: theta* is not covered, and a huge one: it is."""
+    """With radius 0 theta* is not covered; with a huge radius it is."""
     narrow, wide = (livarot.run(RIVER, Livarot(beta_scale=b, reg=1.0), 5) for b in (1e-9, 10.0))
     assert not narrow.covered.any()
     assert wide.covered.all()
@@ -137,7 +137,7 @@ def test_realised_regret_averages_to_the_exact_one():
 
 
 def test_sigma_bar_of_the_optimal_policy():
-    """Its square averages to the twin's exact one."""
+    """The mean of its square is the exact one of the twin."""
     model = to_model(RAGGED)
     exact = ref.sigma_bar_optimal(model["rows"], model["theta"], model["reward"], model["start"])
     result = livarot.run(RAGGED, Oracle(livarot.solve(RAGGED).policy), 500, seed=range(8))
@@ -331,7 +331,7 @@ def test_small_problems_stay_on_one_thread(monkeypatch, terms, expected):
     monkeypatch.setattr(importlib.import_module("livarot.running.run"), "THREAD_TERMS", terms)
     seen = set()
     livarot.run(RIVER, Uniform(), 40, seed=range(3), workers=3, progress=lambda n: seen.add(n))
-    assert seen == {3 // expected}  # replicas that one call of progress speaks of
+    assert seen == {3 // expected}  # replicas that one call of progress counts
 
 
 def test_a_theta_that_is_not_contiguous():

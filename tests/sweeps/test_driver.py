@@ -65,7 +65,7 @@ def test_workers_end_with_their_sweep_and_joblib_goes_on(tmp_path):
 
 
 def test_workers_import_what_they_need_only():
-    """Each worker starts anew: a tenth of a second per library counts."""
+    """Each worker is a new process: a tenth of a second per library counts."""
     code = (
         "import sys; import livarot.sweeps.worker\n"
         "slow = {'pandas', 'pydantic', 'scipy.sparse', 'scipy.spatial', 'matplotlib'} & sys.modules.keys()\n"
@@ -262,7 +262,7 @@ def test_zero_has_one_sign(tmp_path):
         ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds"),
         ({"checkpoint_seconds": -1.0}, "checkpoint_seconds"),
         ({"backend": "slurm"}, "no 'slurm'; choose one of"),
-        ({"address": "tcp://x"}, "takes none"),
+        ({"address": "tcp://x"}, "takes no address"),
     ],
 )
 def test_nonsense_is_refused_even_if_nothing_is_left_to_do(tmp_path, options, says):

@@ -1,4 +1,4 @@
-"""What cells are called, and failures in words: short, different, in the order of the experiment."""
+"""Names of cells and the wording of failures: short, different, in the order of the experiment."""
 
 import pytest
 

@@ -232,7 +232,7 @@ PARTS = {"environments": [{"name": "hard-chain"}], "agents": [{"name": "uniform"
         ("{first = 3, count = 0}", "count is 0; it is a whole number from 1 to 1000000"),
         ("{first = -1, count = 2}", "first is -1; a seed is a whole number"),
         ("{first = 9223372036854775806, count = 4}", "the last of them would be 9223372036854775809"),
-        ("0", "0 is no number of seeds; write one from 1 to 1000000"),
+        ("0", "0 is not a number of seeds; give one from 1 to 1000000"),
         ("true", "True is neither number, list nor table"),
         ("'3'", "'3' is neither number, list nor table"),
         ("1.0", "1.0 is neither number, list nor table"),
@@ -334,7 +334,7 @@ def test_the_schema_knows_names_and_settings():
     )
 )
 def test_anything_else_is_taken_or_refused(value):
-    """Whatever stands in a settings table is taken or refused with our error."""
+    """Whatever a settings table holds is accepted, or refused with a `LivarotError`."""
     for kind in ("environments", "agents"):
         spec = {"episodes": 10, "seeds": 1, "environments": [{"name": "hard-chain"}], "agents": [{"name": "livarot"}]}
         spec[kind][0]["settings"] = {"reg": value} if kind == "agents" else {"gap": value}

@@ -1,4 +1,4 @@
-"""A plugin's sources are part of what a run is: edited ones are told, and computed again on request."""
+"""A plugin's sources are part of a run: runs of edited ones are reported, and computed again on request."""
 
 import importlib
 import subprocess
@@ -56,7 +56,7 @@ def experiment(agent="fixed-of-a-test", world="chain-of-a-test", seeds=4, **sett
 
 
 class Plugin:
-    """Files of a plugin, and the processes that import them anew."""
+    """Files of a plugin, imported again as a new process would."""
 
     def __init__(self, folder, monkeypatch):
         self.folder, self.monkeypatch = folder, monkeypatch
@@ -73,7 +73,7 @@ class Plugin:
         path.write_text(path.read_text().replace(old, new))
 
     def load(self):
-        """As a new process: nothing of it is known yet."""
+        """Import as in a new process, which knows nothing of the plugin yet."""
         for registry, entries in self.known.items():
             self.monkeypatch.setattr(registry, "_entries", dict(entries))
         for name in MODULES:
@@ -152,7 +152,7 @@ def test_an_index_made_again_knows_the_sources(plugin, tmp_path):
 
 
 def test_only_what_makes_a_run_counts(plugin, tmp_path):
-    """Neither built-in things beside the plugin, nor files that it does not import."""
+    """Neither built-in things besides the plugin nor files that it does not import count."""
     store = tmp_path / "store"
     plugin.sweep(store, experiment(agent="uniform", world="hard-chain"))
     with Store(store) as opened:
@@ -227,7 +227,7 @@ def test_runs_of_an_earlier_livarot_are_of_unknown_sources(plugin, tmp_path, cap
 
 
 def test_a_recomputation_that_is_cut_short_goes_on(plugin, tmp_path):
-    """Old files stay until their new ones are complete, and what was made again is not made a third time."""
+    """Old files stay until their new ones are complete, and what was computed again is not computed a third time."""
     store = tmp_path / "store"
     plugin.sweep(store)
     plugin.edit(*CHANGES["its helper"])
@@ -248,7 +248,7 @@ def test_processes_note_the_same_sources(plugin, tmp_path, monkeypatch, backend)
 
 
 def test_workers_with_other_sources_are_refused(plugin, tmp_path, monkeypatch):
-    """The file is edited when the driver has imported it and its workers have not."""
+    """The file is edited after the driver has imported it and before its workers do."""
     monkeypatch.setenv("PYTHONPATH", f"{plugin.folder}:{':'.join(sys.path)}")
     plugin.load()
     source_of(experiment().cells()[0])
@@ -285,7 +285,7 @@ def test_the_commands_say_so(plugin, tmp_path):
 
 
 def test_bad_wishes_are_refused(tmp_path):
-    with pytest.raises(LivarotError, match="stale: 'no' is neither"):
+    with pytest.raises(LivarotError, match="stale: 'no' is not one of"):
         sweep(experiment("uniform", "hard-chain"), tmp_path / "store", backend="sequential", stale="no")
     assert not (tmp_path / "store").exists()
 

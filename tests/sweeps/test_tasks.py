@@ -21,7 +21,7 @@ from livarot.sweeps.tasks import GROUP, SHORT, Part, Task, cut, join, plan
 
 @pytest.fixture
 def misbehaving(monkeypatch):
-    """Agents that other tests, which try all that are registered, had better not meet."""
+    """Agents registered for these tests only: other tests try every registered agent."""
     monkeypatch.setattr(agents.registry, "_entries", dict(agents.registry._entries))
     from tests.faults import plugin
 
@@ -163,7 +163,7 @@ def test_parts_wait_for_each_other_a_short_time(store, monkeypatch, patience, wr
 @pytest.mark.usefixtures("misbehaving")
 @pytest.mark.parametrize("backend", ["sequential", "loky"])
 def test_an_exception_costs_its_neighbours_nothing(tmp_path, backend):
-    """Many short cells, one of which has a seed that raises: that run is failed, all others are there."""
+    """Many short cells, one of which has a seed that raises: that run has failed, all others are stored."""
     cells_of = {"flavour": list(range(12)), "delay": 0.0}
     sick = Experiment(
         environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": 3, "gap": 0.1})],
@@ -180,7 +180,7 @@ def test_an_exception_costs_its_neighbours_nothing(tmp_path, backend):
     with Store(tmp_path) as opened:
         assert {note["content"]["seed"] for note in opened.failures().values()} == {3}
         table = opened.table()
-        assert len(table) == 54 and (table.seconds > 0).all()  # noted, not found again
+        assert len(table) == 54 and (table.seconds > 0).all()  # noted when stored: a file found later has no seconds
 
 
 def one_task(parts, *_):

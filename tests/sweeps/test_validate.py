@@ -66,7 +66,7 @@ def test_the_cell_is_named():
 
 
 def test_a_defect_is_left_to_the_runs(own_names, caplog):
-    """Their traceback tells more than a line could."""
+    """The traceback of a run says more than one line could."""
 
     def broken(size: int = 1):
         return 1 // 0
@@ -125,7 +125,7 @@ def test_folders_for_a_store(tmp_path):
     for name in ("store", "hidden", "absent"):
         assert usable_folder(tmp_path / name) == tmp_path / name
     (tmp_path / "hidden" / "data.csv").write_text("x")
-    for name, says in (("hidden", "no store of livarot"), ("store/notes.txt", "not a folder")):
+    for name, says in (("hidden", "not a store of livarot"), ("store/notes.txt", "not a folder")):
         with pytest.raises(LivarotError, match=says):
             usable_folder(tmp_path / name)
     with pytest.raises(LivarotError, match="empty"):

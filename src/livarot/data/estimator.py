@@ -1,4 +1,4 @@
-"""The estimator: a table of what happened in, a transition model with standard errors out."""
+"""The estimator: from a table of observed choices to a transition model with standard errors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     # --- fitting
 
     def fit(self, X: Any, y: Any = None) -> MNLTransition:
-        """Fit to a table, the path of one, or :class:`~livarot.data.Choices`.
+        """Fit to a table, the path of a table, or :class:`~livarot.data.Choices`.
 
         ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
         column.
@@ -149,7 +149,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         return self._fitted(choices, found, covariances)
 
     def _fitted(self, choices: Choices, maxima: list[Maximum], covariances: Sequence[FloatArray]) -> MNLTransition:
-        """The attributes that a fit leaves, or that a stored one gets back."""
+        """Set the attributes of a fit that was made or loaded."""
         shared = bool(self.homogeneous)
         self.theta_ = maxima[0].theta if shared else np.stack([one.theta for one in maxima])
         self.covariance_ = covariances[0] if shared else np.stack(covariances)
@@ -257,7 +257,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         against theta = 0.
 
         With a ridge the standard errors are those of a Gaussian posterior (:mod:`livarot.data.fitting.inference`), and
-        a :class:`DataWarning` says where it decides more than the data."""
+        a :class:`DataWarning` says where the ridge decides more than the data."""
         check_is_fitted(self, "theta_")
         tables = []
         for k, (theta, cov) in enumerate(zip(np.atleast_2d(self.theta_), self._covariances(), strict=True)):
@@ -304,8 +304,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     ) -> Ellipsoid | list[Ellipsoid]:
         """An ellipsoid that holds the true theta with probability ``level``.
 
-        ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where that decides more
-        than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
+        ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where the ridge decides
+        more than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
         (theorem and tags: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list whose
         sets hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the set in
         the units of its scaled features.

@@ -3,20 +3,20 @@
 :func:`check_agent` runs them all and says which rule is broken; :func:`agent_checks` gives them one by one, for a test
 framework.  The rules:
 
-settings      a frozen dataclass with a ``name``; every field explained; ``repr`` says all of them and can be read back
+settings      a frozen dataclass with a ``name``; every field explained; ``repr`` shows all of them and can be read back
 shapes        states, plans and their parts have the shapes and types of :mod:`livarot.agents.base`
-purity        ``plan`` and ``update`` leave their arguments alone and answer the same again
+purity        ``plan`` and ``update`` do not change their arguments and give the same answer again
 determinism   the same seed gives the same run, bit for bit
 grouping      a seed's numbers do not depend on the seeds that run beside it
 resume        10 episodes, save, load, 10 more are 20 episodes, bit for bit
 truth         no setting holds a model, and nothing is read from what the simulator left in a Problem's cache
-environments  plays every registered environment, small
+environments  plays a small version of every registered environment
 smallest      S = A = H = d = 1
 homogeneous   one parameter for all stages, and one per stage
 cost          neither the state nor the time of an episode grows with the number of episodes
 
-:class:`livarot.agents.Oracle` is exempt from *truth*, it and no other; from *cost*, an agent that says so with a class
-attribute ``cost_grows = True``.
+Only :class:`livarot.agents.Oracle` is exempt from *truth*.  An agent that declares a class attribute
+``cost_grows = True`` is exempt from *cost*.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SMALL: dict[str, dict[str, Any]] = {  # a small version of each registered envir
 
 
 def check_agent(agent: Agent[Any], *, env: MNLMDP | None = None) -> None:
-    """Check an agent against every rule of this module; the first broken one is raised as our error.
+    """Check an agent against every rule of this module; the first broken one is raised as a `LivarotError`.
 
     ``env`` takes the place of the package's own environments, for an agent that is made for one problem; an agent for
     one kind of problem may name a registered environment in a class attribute ``made_for`` instead.
@@ -91,7 +91,7 @@ def agent_checks(agent: Agent[Any], *, env: MNLMDP | None = None) -> Iterator[tu
     >>> [name for name, _ in agent_checks(livarot.agents.Uniform())][:3]
     ['settings', 'shapes', 'purity']
     """
-    if isinstance(agent, type | str):  # anything else is named by the rule that it breaks
+    if isinstance(agent, type | str):  # anything else is refused by the rule that it breaks
         require_agent(agent)
     if env is not None:
         require_model(env)
@@ -160,7 +160,7 @@ def _require(holds: Any, problem: str) -> None:
 # ---------------------------------------------------------------- settings
 def _settings(agent: Agent[Any]) -> None:
     kind = type(agent)
-    _require(dataclasses.is_dataclass(agent), "it is no dataclass")
+    _require(dataclasses.is_dataclass(agent), "it is not a dataclass")
     _require(kind.__dataclass_params__.frozen, "the dataclass is not frozen")  # type: ignore[attr-defined]
     name = getattr(kind, "name", None)
     _require(isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][\w-]*", name), f"its class has no name, got {name!r}")
@@ -177,18 +177,18 @@ def _settings(agent: Agent[Any]) -> None:
     again = _rebuilt(_expression(text), agent)
     _require(repr(again) == text, f"repr cannot be read back: {text}")
     if kind.__dataclass_params__.eq:  # type: ignore[attr-defined]
-        _require(again == agent, f"an agent made from the repr is another one: {text}")
+        _require(again == agent, f"an agent made from the repr is not equal to it: {text}")
 
 
 def _expression(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError:
-        raise _BrokenError(f"repr is no expression: {text}") from None
+        raise _BrokenError(f"repr is not an expression: {text}") from None
 
 
 def _rebuilt(node: ast.expr, like: Any) -> Any:
-    """The object that an expression describes; nothing is run but the class of ``like`` and of its fields."""
+    """The object that an expression describes; only the classes of ``like`` and of its fields are called."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and dataclasses.is_dataclass(like):
         _require(node.func.id == type(like).__name__, f"repr names {node.func.id} for a {type(like).__name__}")
         found = {word.arg: _rebuilt(word.value, getattr(like, str(word.arg), None)) for word in node.keywords}
@@ -202,7 +202,7 @@ def _rebuilt(node: ast.expr, like: Any) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
-        raise _BrokenError(f"repr holds {ast.unparse(node)}, which is no setting") from None
+        raise _BrokenError(f"repr holds {ast.unparse(node)}, which is not a setting") from None
 
 
 # ---------------------------------------------------------------- shapes
@@ -276,7 +276,7 @@ def _grouping(agent: Agent[Any], mdp: MNLMDP) -> None:
         alone = run(mdp, one, 15, seed=seed)
         for name, column in together.columns.items():
             equal = _same(column[index].filled(0.0), alone.columns[name][0].filled(0.0))
-            _require(equal, f"{name} of seed {seed} is another one when the seed runs alone")
+            _require(equal, f"{name} of seed {seed} changes when the seed runs alone")
 
 
 def _resume(agent: Agent[Any], mdp: MNLMDP) -> None:
@@ -286,10 +286,10 @@ def _resume(agent: Agent[Any], mdp: MNLMDP) -> None:
         path = Path(folder) / "state"
         save_state(path, agent, _play(mdp, agent, agent.init(problem, 2), seeds, 0, 10).states[-1], problem)
         loaded = load_state(path, agent, problem)
-    _require(_same(loaded, whole.states[10]), "a loaded state is not the one that was saved")
+    _require(_same(loaded, whole.states[10]), "a loaded state differs from the one that was saved")
     rest = _play(mdp, agent, loaded, seeds, 10, 10)
     for t in range(10):
-        _require(_same(rest.plans[t], whole.plans[10 + t]), f"after loading, plan {10 + t} is another one")
+        _require(_same(rest.plans[t], whole.plans[10 + t]), f"after loading, plan {10 + t} is different")
     _require(_same(rest.states[-1], whole.states[-1]), "10 + 10 episodes through a file are not 20 episodes")
 
 
@@ -303,7 +303,7 @@ def _truth(agent: Agent[Any], mdp: MNLMDP) -> None:
     state = agent.init(bare, 1)
     for t, episodes in enumerate(history.episodes):
         plan = agent.plan(bare, state, AgentRandom(SEEDS[:1], t))
-        _require(_same(plan, history.plans[t]), f"plan {t} is another one for a Problem that was never simulated")
+        _require(_same(plan, history.plans[t]), f"plan {t} is different for a Problem that was never simulated")
         state = agent.update(bare, state, episodes)
 
 
@@ -354,7 +354,7 @@ class _History:
 
 
 def _play(mdp: MNLMDP, agent: Agent[Any], state: Any, seeds: Sequence[int], first: int, count: int) -> _History:
-    """``count`` episodes of all seeds from ``first`` on, as a run plays them."""
+    """``count`` episodes of all seeds, from episode ``first`` on, as a run plays them."""
     problem, kernel = mdp.problem, transition_kernel(mdp)
     env = by_episode(environment_uniforms, seeds, first, first + count, problem.horizon)
     act = by_episode(action_uniforms, seeds, first, first + count, problem.horizon)

@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is true of all replicas (a leading axis of 1), or of each."""
+    """What is true of all replicas (a leading axis of 1) or of each of them."""
 
     world: World
     node_start: Any
@@ -62,7 +62,7 @@ class Truth(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All that compiled code needs beside the plan of an episode."""
+    """All that compiled code needs besides the plan of an episode."""
 
     truth: Truth
     record: Record
@@ -76,7 +76,7 @@ class Scene(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """What a plan comes with; what is not there is empty."""
+    """The optional parts of a plan; those that it does not have are empty."""
 
     start_value: Any
     upper: Any
@@ -121,14 +121,14 @@ class Judge:
         compile_only(play, *_types(self._scene, numba.int32[:, :, ::1]))
 
     def episode(self, plan: Plan, t: int) -> tuple[Episodes, int]:
-        """Play episode t, fill its row of the record, and say what the plan is like.
+        """Play episode t, fill its row of the record, and return the verdict on the plan.
 
-        Held against the truth is also what the agent believes, where it does: start value - V*_1(s_1); upper bound -
+        What the plan believes is compared with the truth, where it says so: start value - V*_1(s_1); upper bound -
         start value; the inner gap; and whether theta* is in every confidence set, with one bit per set.
 
-        A plan is looked at by the same compiled function that plays it, which knows one combination of types.  What
-        does not fit is ``REFUSED``, and nothing has happened.  The numbers of center and gram are not looked at one by
-        one: ``DOUBTFUL`` is a plan from which the distance of theta* is not a number; such a set covers nothing.
+        A plan is checked by the same compiled function that plays it, which accepts one combination of types.  A plan
+        that does not fit is ``REFUSED`` and changes nothing.  The numbers of center and gram are not checked one by
+        one: ``DOUBTFUL`` is a plan for which the distance of theta* is not a number; such a set covers nothing.
         """
         episodes = unplayed(self._replicas, self.problem.horizon)
         if not isinstance(plan, Plan) or type(plan.policy) is not np.ndarray:  # a masked array would pass for one
@@ -147,7 +147,7 @@ class Judge:
                 (*sets, _NOTHING if radius is None else radius),
                 *episodes,
             )
-        except TypeError:  # other types than it is compiled for
+        except TypeError:  # types that it is not compiled for
             return episodes, REFUSED
 
     def _mixed(self) -> Kernel:
@@ -158,7 +158,7 @@ class Judge:
 
 
 def _types(scene: Bundle, policy: Any) -> tuple[Any, ...]:
-    """Of the arguments of :func:`play`."""
+    """The types of the arguments of :func:`play`."""
     numbers, table, played = numba.float64[::1], numba.float64[:, :, ::1], numba.int32[:, ::1]
     sets = numba.types.Tuple((table, table, numbers))
     return numba.typeof(scene), numba.int64, policy, numbers, numbers, numbers, sets, played, played, played
@@ -166,7 +166,7 @@ def _types(scene: Bundle, policy: Any) -> tuple[Any, ...]:
 
 @jit
 def play(scene, t, policy, start_value, upper, inner_gap, sets, states, actions, choices):
-    """One episode of policies (R or 1, H, S); those that are as they were judged last keep their worth."""
+    """One episode of policies (R or 1, H, S); those that have not changed since they were judged keep their values."""
     scene, policy, states, actions = opened(scene), view(policy), view(states), view(actions)
     beliefs = Beliefs(view(start_value), view(upper), view(inner_gap), view(sets[0]), view(sets[1]), view(sets[2]))
     truth = scene.truth
@@ -242,7 +242,7 @@ def fitting(scene, beliefs):
 
 @inner
 def believed(scene, t, beliefs):
-    """What the agent believes against the truth; FINE or DOUBTFUL."""
+    """Compare what the agent believes with the truth; FINE or DOUBTFUL."""
     truth, record, start_value = scene.truth, scene.record, beliefs.start_value
     for r in range(len(start_value)):
         record.optimism[t, r] = start_value[r] - truth.optimum[r if len(truth.optimum) > 1 else 0]
@@ -274,7 +274,7 @@ def at_start(truth, value):
 
 @inner
 def start_values(truth, policy, judged, value, worth):
-    """start . V^pi_1 over the reachable states; a policy that is as it was judged last keeps its worth."""
+    """start . V^pi_1 over the reachable states; a policy that has not changed since it was judged keeps its value."""
     horizon = len(truth.reward)
     for r in range(len(worth)):
         table = policy[r if len(policy) > 1 else 0]
@@ -294,7 +294,7 @@ def start_values(truth, policy, judged, value, worth):
 
 @inner
 def another(truth, table, judged):
-    """Does a policy differ from the one judged last, which it becomes, in a state that can be reached?"""
+    """Does a policy differ from the one judged last in a state that can be reached?  Then it takes its place."""
     found = False
     for h in range(len(truth.reward)):
         for node in range(truth.node_start[h], truth.node_start[h + 1]):
@@ -318,7 +318,7 @@ def start_values_mixed(truth, laws, judged, value, worth):
                     mixed += laws[table + h, s, a] * plus_next(truth.world, r, h, s, a, value, truth.reward[h, s, a])
                 value[h, s] = mixed
         worth[r] = at_start(truth, value)
-        judged[r, 0, truth.node_state[0]] = -1  # no action: whatever comes next is another policy
+        judged[r, 0, truth.node_state[0]] = -1  # not an action: whatever comes next is a different policy
 
 
 @inner
@@ -338,7 +338,7 @@ def score(truth, states, actions, worth, record, t):
 
 @inner
 def coverage(truth, beliefs, covered, bits, away):
-    """1 where |theta* - center|_gram <= radius for every parameter; its bit is set where it holds for one.
+    """1 where |theta* - center|_gram <= radius for every parameter; a parameter's bit is set where it holds for it.
 
     Returns whether all distances are numbers.
     """

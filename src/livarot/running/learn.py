@@ -1,4 +1,4 @@
-"""Learning in environments that tell nothing: one step at a time, in any Gymnasium environment.
+"""Learning in environments whose model is not at hand: one step at a time, in any Gymnasium environment.
 
 An agent plans before an episode and learns after it.  :class:`Online` turns that into a pair of calls per step,
 ``act`` and ``observe``: it plans when stage 0 asks for an action and updates when the last stage, or the end of the
@@ -6,9 +6,9 @@ episode, has been observed.  :func:`learn` drives a Gymnasium environment with i
 :class:`livarot.Problem`: reachable sets, features, rewards, horizon and B.  It never sees probabilities.
 
 **Episodes that end early.**  An episode of a Problem has exactly H transitions, an environment may say ``terminated``
-after fewer.  The rest is then filled with the state that ended it, which has to be absorbing in the Problem: one
-outcome, itself.  Such a pair has no parameter block, so what is filled in teaches nothing (its rewards are those that
-the Problem declares).  A state that is not absorbing there is refused, not guessed around.  ``truncated`` is a stop
+after fewer.  The rest is then filled with the state that ended it, which has to be absorbing in the Problem: its only
+outcome is itself.  Such a pair has no parameter block, so what is filled in teaches nothing (its rewards are those that
+the Problem declares).  A state that is not absorbing in the Problem is refused.  ``truncated`` is a stop
 from outside, not a transition: before the horizon it is refused too, since leaving such episodes out would bias the
 estimates wherever the stop depends on what happened.
 
@@ -93,9 +93,9 @@ def learn(
 ) -> LearnResult:
     """Let an agent learn in a Gymnasium environment for ``n_episodes`` episodes.
 
-    What the agent knows is ``problem``; or is built from ``features(h, s, a) -> (next_states, phi)``, ``reward`` (H,
+    The agent knows ``problem``; or one that is built from ``features(h, s, a) -> (next_states, phi)``, ``reward`` (H,
     S, A), (S, A) or a function of (h, s, a), ``horizon``, ``param_bound`` and ``shared_parameter`` as in
-    :meth:`livarot.Problem.from_function`; or, for an environment of this package, is that of its model.
+    :meth:`livarot.Problem.from_function`; or, for an environment of this package, the problem of its model.
 
     Parameters
     ----------
@@ -105,7 +105,8 @@ def learn(
         ``reward`` says: a point at the last stage in the goal is a reward for having reached it.
     end_state : counts as the next state of every transition that ends the episode; for environments in which the same
         state sometimes ends it and sometimes not.
-    encode, n_states : state number of an observation, and how many states there are; for other spaces than Discrete.
+    encode, n_states : function from an observation to its state number, and how many states there are; for spaces
+        other than Discrete.
     seed : of the agent and of the environment.
     state : ``LearnResult.state`` of an earlier call with the same arguments, to go on where it ended.
     progress : called with 1 after each episode.
@@ -218,7 +219,7 @@ def _horizon(env: gymnasium.Env[Any, Any], horizon: int | None) -> int:
 
 
 class _Declared(NamedTuple):
-    """What the user says of an environment; None is not said."""
+    """What the user says about an environment; None where nothing is said."""
 
     features: FeatureFunction | None
     reward: RewardLike | None
@@ -233,12 +234,12 @@ class _Declared(NamedTuple):
 def _known(
     env: gymnasium.Env[Any, Any], problem: Problem | None, told: _Declared, encode: Any, n_states: int | None
 ) -> Problem:
-    """What the learner knows: the problem that is given, an environment's own, or the one that is declared."""
+    """What the learner knows: the given problem, the environment's own, or the one that the user declares."""
     if problem is not None:
         require_problem(problem)
     if not isinstance(env, gymnasium.Env):
         cure = "give a single environment, not a vector one"
-        raise bad("env", f"{type(env).__name__} is no gymnasium.Env", cure=cure)
+        raise bad("env", f"{type(env).__name__} is not a gymnasium.Env", cure=cure)
     base = env.unwrapped
     if problem is None and told.features is None and isinstance(base, MNLEnv):
         problem = base.mdp.problem
@@ -259,7 +260,7 @@ def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, 
 
 
 def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Problem:
-    """The knowledge that the user declares, with absorbing ends."""
+    """The problem that the user declares, with absorbing terminal states."""
     features, reward, param_bound = told.features, told.reward, told.param_bound
     for name, value in (("features", features), ("reward", reward), ("param_bound", param_bound)):
         if value is None:
@@ -290,7 +291,7 @@ def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Pr
 
 
 def _width(features: FeatureFunction, state: int) -> int:
-    """d, as the user's function has it in some state."""
+    """d, as the user's function returns it in some state."""
     answer = features(0, state, 0)
     try:
         return int(np.shape(answer[1])[-1])

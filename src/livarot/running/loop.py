@@ -31,7 +31,7 @@ Truth = MNLMDP | Drifting
 class Replicas:
     """R seeds of one agent, the episodes they have played (``episode``) and what the judge found so far.
 
-    ``columns`` are (T, R), so that an episode writes a contiguous row; NaN marks what is not there (yet).
+    ``columns`` are (T, R), so that an episode writes a contiguous row; NaN marks numbers that are missing (so far).
     ``state`` is the agent's after ``episode`` episodes.
 
     >>> import livarot
@@ -53,7 +53,7 @@ class Replicas:
         self.state: tuple[Any, ...] = agent.init(self.problem, replicas)
 
     def advance(self, until: int, progress: Progress | None = None) -> None:
-        """Play on, up to ``until`` episodes in all.
+        """Continue up to ``until`` episodes in all.
 
         ``progress(R)`` is called after each episode; what it raises ends the loop, between two episodes.
         """
@@ -78,10 +78,10 @@ class Replicas:
             episodes, verdict = judge.episode(plan, t)
             if verdict != FINE:
                 plan = check(plan, t)
-                if verdict == REFUSED:  # of other types: converted by now
+                if verdict == REFUSED:  # perhaps only its types did not fit: check has converted them
                     episodes, verdict = judge.episode(plan, t)
                 if verdict == REFUSED:
-                    raise AssertionError(f"the judge refuses a plan that was looked at, episode {t}")
+                    raise AssertionError(f"the judge refuses a plan that passed the check, episode {t}")
             self.state = agent.update(problem, self.state, episodes)
             self.episode = t + 1
             if progress is not None:
@@ -99,6 +99,6 @@ def models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:
 
 
 def changes_of(truths: Sequence[Truth], n_episodes: int) -> list[int]:
-    """The episodes, after the first, from which some model is another one."""
+    """The episodes, after the first, at which some model changes."""
     found = [truth.boundaries for truth in truths if isinstance(truth, Drifting)]
     return sorted({int(t) for first in found for t in first if 0 < t < n_episodes})

@@ -22,7 +22,7 @@ from livarot.simulation.streams import AgentRandom, action_uniforms
 class LearnState(NamedTuple):
     """Where learning stands: the agent's state, the number of episodes behind it, and the problem's fingerprint.
 
-    Without a fingerprint only sizes tell whether the state is one of the problem at hand.
+    Without a fingerprint only sizes show whether the state belongs to the problem at hand.
     """
 
     agent: Any
@@ -31,7 +31,7 @@ class LearnState(NamedTuple):
 
 
 class Online:
-    """An agent step by step: ``act`` gives the action of a stage, ``observe`` says what came of it.
+    """An agent step by step: ``act`` gives the action of a stage, ``observe`` reports what followed.
 
     >>> import livarot
     >>> mdp = livarot.envs.river_swim(4, 3)
@@ -105,7 +105,7 @@ class Online:
     ) -> None:
         """A transition that happened; at the last stage, or if it ``terminated`` the episode, the agent learns.
 
-        The action need not be the one that ``act`` gave.  Rewards are known to the Problem: this one is only checked.
+        The action need not be the one that ``act`` gave.  The Problem knows the rewards: this one is only checked.
         """
         s, h = self._check(state, stage)
         if not isinstance(terminated, bool | np.bool_ | int | np.integer):
@@ -163,7 +163,7 @@ class Online:
             raise bad("stage", told, cure=cure)
         s = number_of("state", state, self.problem.n_states, "at stage {}".format, self._stage)
         if self._stage == 0 and self.problem.start[s] == 0.0:
-            raise bad("state", f"{s} cannot be the first one", cure="give the problem a start that includes it")
+            raise bad("state", f"{s} cannot be the first state", cure="give the problem a start that includes it")
         if self._stage > 0 and s != self._states[0, self._stage]:
             known = self._states[0, self._stage]
             raise bad("state", f"{s} at stage {self._stage}, where the last transition led to {known}")
@@ -176,5 +176,5 @@ class Online:
 
 def number_of(argument: str, value: Any, size: int, where: Callable[..., str], *place: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
-        raise bad(argument, f"{value!r} {where(*place)} is none of 0..{size - 1}", cure="number them from 0")
+        raise bad(argument, f"{value!r} {where(*place)} is not in 0..{size - 1}", cure="number them from 0")
     return int(value)

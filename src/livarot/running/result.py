@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("regret", "realised_regret", "variance", "optimism_gap", "optimism_loss", "inner_gap", "covered")
 WORD = 32  # parameters per word of ``stage_bits``
-SLACK = 1e-6  # of rounding
-# lowest and highest value (of a regret: per step of the horizon, as rewards are in [0, 1]); does every run have it?
+SLACK = 1e-6  # for rounding
+# lowest and highest value (of a regret: per step of the horizon, as rewards are in [0, 1]); whether every run has it
 RANGES = {
     "regret": (-SLACK, 1.0 + SLACK, True),
     "realised_regret": (-1.0 - SLACK, 1.0 + SLACK, True),
@@ -56,13 +56,13 @@ class RunResult:
     """Arrays (seeds, T), one number per seed and episode; what an agent does not have is masked, never NaN.
 
     ``regret`` V*(s1) - V^{pi_t}(s1), exact; ``realised_regret`` V*(s1) minus the rewards really earned (the paper's);
-    ``variance`` the increment of sigma_bar^2; ``optimism_gap`` what the plan believes minus V*; ``optimism_loss`` a
-    certified bound minus what the plan believes; ``inner_gap`` the largest first-order gap of the inner maxima,
+    ``variance`` the increment of sigma_bar^2; ``optimism_gap`` the plan's own value minus V*; ``optimism_loss`` a
+    certified bound minus the plan's own value; ``inner_gap`` the largest first-order gap of the inner maxima,
     relative to the stage's value range; ``covered`` is theta* in every confidence set.
 
     ``stage_bits`` (seeds, T, words) says which single confidence sets hold theta*: bit k % 32 of word k // 32 belongs
     to parameter k, so a horizon of 32 costs four bytes per seed and episode; :meth:`stage_covered` reads it.
-    ``facts_source`` is :attr:`facts`, or a function that finds them when they are first asked for (or saved).
+    ``facts_source`` is :attr:`facts`, or a function that computes them when they are first asked for (or saved).
     """
 
     agent: str

@@ -2,7 +2,7 @@
 
 The seeds of a run are replicas: one plan, one rollout and one update serve all of them, so that the cost of Python is
 paid once per episode and not once per seed.  Given the plans, seeds are independent, and the same operations are done
-for each whatever its neighbours: results do not depend on how seeds are grouped or on the number of workers
+for each, whatever the other seeds are: results do not depend on how seeds are grouped or on the number of workers
 (threads; the compiled loops release the interpreter lock).
 """
 
@@ -28,7 +28,7 @@ from livarot.running.result import COLUMNS, RunResult
 from livarot.simulation.streams import seed_list
 from livarot.theory.facts import facts_of
 
-THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it brings
+THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it saves
 
 
 def run(
@@ -94,7 +94,7 @@ def run(
 
 
 def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
-    """Of all models that were played."""
+    """The facts of all models that were played."""
     models: list[MNLMDP] = []
     for truth in truths:
         models += [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth]

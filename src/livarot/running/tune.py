@@ -1,6 +1,6 @@
 """``livarot.tune``: a small grid of settings, judged by exact regret on seeds that no evaluation uses.
 
-The protocol of a fair comparison: every agent has the same budget of settings, is tuned on seeds apart, and is then
+The protocol of a fair comparison: every agent has the same budget of settings, is tuned on separate seeds, and is then
 evaluated once, with the chosen settings, on other seeds.  So the tuning seeds must be disjoint from ``reserved``, the
 seeds of the evaluation: 0..999 unless said otherwise, and tuning uses 1000..1004.
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 TUNING_SEEDS = range(1000, 1005)
-RESERVED = range(1000)  # what evaluations use: small numbers
+RESERVED = range(1000)  # the seeds of evaluations, which are usually small numbers
 METRICS = ("regret", "realised_regret")
 
 Metric = Callable[[RunResult], Any]
@@ -44,7 +44,7 @@ Metric = Callable[[RunResult], Any]
 
 @dataclass(frozen=True, eq=False)
 class TuneResult:
-    """Every point of the grid with its scores, in grid order; less is better."""
+    """Every point of the grid with its scores, in grid order; smaller is better."""
 
     agent: str
     metric: str
@@ -61,7 +61,7 @@ class TuneResult:
 
     @property
     def se(self) -> FloatArray:
-        """Standard error of the mean over seeds, (points,); 0 for one seed, where nothing is known of it."""
+        """Standard error of the mean over seeds, (points,); 0 for a single seed, where it cannot be estimated."""
         n_seeds = self.scores.shape[1]
         if n_seeds == 1:
             return np.zeros(len(self.scores))
@@ -93,7 +93,7 @@ class TuneResult:
         return frame
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, ready for JSON; settings that are objects are written as they print."""
+        """Plain numbers and texts, ready for JSON; settings that are objects are written as their ``repr``."""
         return {
             "agent": self.agent,
             "metric": self.metric,

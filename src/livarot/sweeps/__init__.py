@@ -1,1 +1,1 @@
-"""Many runs: what an experiment asks for, computed in parallel whatever dies."""
+"""Many runs: the runs of an experiment, computed in parallel, even if workers die."""

@@ -32,7 +32,7 @@ ENOUGH = 1 << 30  # bytes of free disk
 
 
 class Check(NamedTuple):
-    """One line: ``good`` is None where it is only a fact or an extra."""
+    """One line; ``good`` is None for what is only a fact or an optional extra."""
 
     name: str
     good: bool | None
@@ -74,8 +74,8 @@ def _machine() -> list[Check]:
 
 
 def _threads() -> list[Check]:
-    """Threads of linear algebra; workers of a sweep use one each, whatever is said here."""
-    import numpy as np  # so that its library is there to be asked
+    """Threads of linear algebra; workers of a sweep use one each, whatever is reported here."""
+    import numpy as np  # so that its BLAS is loaded and can be asked
 
     try:
         import threadpoolctl  # type: ignore[import-untyped, unused-ignore]

@@ -1,8 +1,8 @@
-"""Run an experiment into a store: what is missing, in parallel, whatever dies.
+"""Run an experiment into a store: compute the missing runs in parallel, even if workers die.
 
-The driver asks for ``planned - stored`` and hands out tasks (:mod:`livarot.sweeps.tasks`): many runs together
-because that is faster, stored one file each because that is what a run is.  How they are grouped, who computes them and
-in which order changes no bit.  To resume is to run the same thing again.
+The driver hands out the runs ``planned - stored`` as tasks (:mod:`livarot.sweeps.tasks`): many runs are computed
+together because that is faster, and each is stored in its own file.  How they are grouped, who computes them and in
+which order does not change a bit of the results.  To resume, run the same experiment again.
 
 A task that was under way when its worker died is tried again: alone the second time, seed by seed and alone the third;
 a run that has then brought down three workers is noted as failed.  An exception is noted at once, after the seeds that
@@ -67,9 +67,9 @@ def sweep(
     runs at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
     driver and workers, which register agents or environments of your own.
 
-    Stored runs that were made by other sources of these than those here (:mod:`livarot.sweeps.sources`) are told
-    by warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them again:
-    each file is replaced when its new one is complete.
+    Stored runs that were made by other sources of these modules than those here (:mod:`livarot.sweeps.sources`) are
+    reported by warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them
+    again: each file is replaced when its new one is complete.
 
     SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even
     then, ``last_words(report)`` is called and the process ends.
@@ -81,33 +81,33 @@ def sweep(
     check_backend(backend, address)
     require_positive_int("shard", shard[1])
     if not 1 <= shard[0] <= shard[1]:
-        raise bad("shard", f"{shard[0]}/{shard[1]} is no part", cure="number the parts 1/n to n/n")
+        raise bad("shard", f"{shard[0]}/{shard[1]} is not a part", cure="number the parts 1/n to n/n")
     if stale not in STALE:
-        raise bad("stale", f"{stale!r} is neither of {', '.join(map(repr, STALE))}")
+        raise bad("stale", f"{stale!r} is not one of {', '.join(map(repr, STALE))}")
     planned = plan(experiment, shard)
     sources = sources_of(part.cell for part in planned)
     unfinished = _unfinished(planned, Path(store) / "runs", also=sources if stale == "recompute" else ())
     check_cells(unfinished)
     if unfinished and address is not None:
-        engine(backend, workers, address, Path()).close()  # nobody there: refused before a store is made
+        engine(backend, workers, address, Path()).close()  # if nobody answers there, refuse before a store is made
     options: dict[str, Any] = {"checkpoint_seconds": checkpoint_seconds, "checkpoint_episodes": checkpoint_episodes}
     options["imports"] = tuple(imports)
     with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False):
-        # from here on its lock protects it
+        # from here on the lock of the sweep keeps its files from being removed
         begun = _Sweep(opened, planned, group, stale, sources, options, observer, last_words)
         opened.add_spec(experiment)
         return begun.run(backend, workers, address)
 
 
 def _unfinished(planned: list[Part], folder: Path, also: Container[str] = ()) -> list[Cell]:
-    """The cells that lack some file, and those of these keys."""
+    """The cells that lack the file of some run, and those whose key is in ``also``."""
     there = set(os.listdir(folder)) if folder.is_dir() else set()
     lacking = (part for part in planned if any(f"{key}{SUFFIX}" not in there for key in part.keys))
     return [*(part.cell for part in lacking), *(part.cell for part in planned if part.cell.key in also)]
 
 
 def _without(part: Part, keys: Container[str]) -> Part:
-    """A part less the runs of these keys."""
+    """A part without the runs of these keys."""
     return part._replace(seeds=tuple(seed for seed in part.seeds if part.cell.key_of(seed) not in keys))
 
 
@@ -133,7 +133,7 @@ class _Sweep:
         self.since = time.time()
         self.tasks: dict[int, Task] = {}
         self.strikes: dict[int, int] = {}
-        self.barren = 0  # rounds in a row that ended in a death and brought nothing
+        self.barren = 0  # rounds in a row in which a worker died and no task had begun or ended
         self.elsewhere: set[str] = set()  # claimed by other drivers
         self.episodes_planned = 0
         self.engine: Engine | None = None
@@ -168,7 +168,7 @@ class _Sweep:
         return self.report
 
     def _place(self) -> Path:
-        """The folder of this sweep in ``running/``, made again if somebody has tidied it away."""
+        """The folder of this sweep in ``running/``, made again if another process has removed it."""
         own_folder(self.folder.parent)
         return own_folder(self.folder)
 
@@ -182,7 +182,7 @@ class _Sweep:
         return number
 
     def _look_for_stale(self) -> None:
-        """Say which of the planned runs were made by other sources."""
+        """Report which of the planned runs were made by other sources."""
         cells = {part.cell.key: part.cell for part in self.planned}
         found = {key: cell for key, cell in made(self.store, cells.values()).others.items() if key in self.cells}
         self.report.stale = dict(Counter(found.values()))
@@ -190,7 +190,7 @@ class _Sweep:
         self.outdated = set(found) if self.stale == "recompute" else set()
 
     def _ready(self, key: str) -> bool:
-        """Is the run stored, and by the sources it is to be made by?"""
+        """Is the run stored and, if it was outdated, by now made again by the sources here?"""
         if key not in self.outdated:
             return self.store.has(key)
         return plugin_of(self.store, key) == self.sources[self.cells[key].key]
@@ -207,7 +207,7 @@ class _Sweep:
                 pending += self._others()
 
     def _round(self, chosen: Engine, numbers: list[int], alone: bool) -> list[int]:
-        """Run tasks; the numbers of those to be tried again."""
+        """Run tasks; returns the numbers of those to be tried again."""
         open_tasks = dict.fromkeys(numbers)
         again: list[int] = []
         struck = sum(self.strikes.values())
@@ -237,7 +237,7 @@ class _Sweep:
         return again
 
     def _claimed(self, numbers: list[int], open_tasks: dict[int, None]) -> Iterator[Task]:
-        """The tasks as the engine asks for them, less what other drivers have taken or finished."""
+        """The tasks as the engine asks for them, without the runs that other drivers have taken or finished."""
         for number in numbers:
             if self.stopper.asked.is_set():
                 return
@@ -257,7 +257,7 @@ class _Sweep:
             yield self.tasks[number]
 
     def _take(self, outcome: Outcome) -> list[int]:
-        """Note what a task has done; the numbers of the tasks that its other runs are to be tried in."""
+        """Note what a task has done; returns the numbers of new tasks in which its other runs are tried again."""
         task = self.tasks[outcome.number]
         stored = [(run, outcome.entries[run.key]) for run in task.runs if run.key in outcome.entries]
         if stored:
@@ -277,7 +277,7 @@ class _Sweep:
         return again
 
     def _after_exception(self, task: Task, outcome: Outcome) -> list[int]:
-        """The part that raised it is tried seed by seed, a single run has failed; later parts had not begun."""
+        """Try the part that raised again seed by seed (a single run has failed), and the later parts, not yet begun."""
         raised, *later = [part for part in task.parts if any(run.key not in outcome.entries for run in part.runs)]
         again = [self._task(*later)] if later else []
         if len(raised.seeds) > 1:
@@ -286,7 +286,7 @@ class _Sweep:
         return again
 
     def _after_death(self, numbers: list[int], said: str, alone: bool) -> list[int]:
-        """One strike for each task that had begun, or was alone; the third one is out."""
+        """Count a strike against each task that had begun or was alone; a run with ``ATTEMPTS`` of them has failed."""
         again = []
         for number in numbers:
             task = self.tasks[number]
@@ -327,7 +327,7 @@ class _Sweep:
             self.store.index.release(self.lock.token, None if keys is None else list(keys))
 
     def _others(self) -> list[int]:
-        """See what the other drivers have done; what a dead one left is ours."""
+        """See what the other drivers have done; the runs that a dead one left are computed here."""
         time.sleep(0.1)
         ready = {key for key in self.elsewhere if self._ready(key)}
         self.report.done += len(ready)

@@ -1,8 +1,8 @@
 """Where tasks run: joblib's processes (loky), a Dask cluster, or this process; one interface, joblib's.
 
-joblib raises when a worker dies, and forgets which task it had; the sweep finds that out and tries again.  One task at
-a time still runs in a process of its own under loky (two workers, one task in flight), so that a crash of the task is
-not a crash of the driver.
+joblib raises when a worker dies, without saying which task it had; the sweep finds that out and tries again.  Under
+loky, one task at a time still runs in a process of its own (two workers, one task in flight), so that a crash of the
+task does not crash the driver.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def check_backend(backend: str, address: str | None) -> None:
         instead = "; a cluster is used through dask" if backend == "ray" else ""
         raise bad("backend", f"no {backend!r}", cure=f"choose one of {', '.join(BACKENDS)}{instead}")
     if address is not None and backend != "dask":
-        raise bad("address", f"the backend {backend!r} takes none", cure="use --backend dask")
+        raise bad("address", f"the backend {backend!r} takes no address", cure="use --backend dask")
     if backend == "dask" and find_spec("distributed") is None:
         raise bad("backend", "Dask is not installed", cure="pip install 'livarot[cluster]'")
 
 
 def engine(backend: str, workers: int, address: str | None, faults: Path) -> Engine:
-    """The engine of a backend's name; ``faults`` is the folder for the notes of crashes."""
+    """The engine of a backend; ``faults`` is the folder for the notes of crashes."""
     check_backend(backend, address)
     if backend == "sequential":
         return Sequential()
@@ -107,7 +107,7 @@ class Loky(Engine):
         yield from _outcomes(parallel, tasks, ignoring=_ignoring_interrupts)
 
     def abandon(self) -> None:
-        """Only processes that this one started and has not waited for: nobody else can have their numbers."""
+        """End only processes that this one started and has not waited for: no others can have their numbers."""
         for child in multiprocessing.active_children():
             if isinstance(child, LokyProcess) and child.pid is not None:
                 with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ class Dask(Engine):
     def __init__(self, workers: int, address: str | None) -> None:
         import distributed
 
-        library: Any = distributed  # no types of its own
+        library: Any = distributed  # it has no type annotations
         self._cluster: Any = None
         self._client: Any = None
         try:
@@ -167,15 +167,15 @@ class Dask(Engine):
 
 
 def _knock(library: Any, address: str) -> None:
-    """See that somebody listens there, before Dask does: a client that failed to connect may wait for itself when it is
-    removed from memory."""
+    """Check that the address answers before Dask connects: a Dask client that failed to connect may wait for itself
+    for ever when it is removed from memory."""
     host, port = library.comm.get_address_host_port(address, strict=True)
     socket.create_connection((host, port), timeout=10).close()
 
 
 @contextlib.contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Processes that are started here ignore SIGINT for ever; so does this one for a moment."""
+    """Processes that are started meanwhile ignore SIGINT for ever; this one ignores it for a moment."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -194,7 +194,7 @@ def _outcomes(
     """Hand out the tasks; ``ignoring`` holds while the workers are started."""
     try:
         with warnings.catch_warnings():
-            # joblib says that a worker stopped while some jobs were given to it: we notice ourselves
+            # joblib warns that a worker stopped while some jobs were given to it: the sweep notices that itself
             warnings.simplefilter("ignore", UserWarning)
             with ignoring():
                 started = parallel(joblib.delayed(execute)(task) for task in tasks)

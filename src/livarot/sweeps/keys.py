@@ -123,7 +123,7 @@ class Cell:
         return canonical(self.content())
 
     def with_texts(self, agent: str, environment: str) -> Cell:
-        """This cell, told `canonical` of two parts of its content: a grid has few of them and many cells."""
+        """This cell with the `canonical` texts of two parts of its content: many cells of a grid share these."""
         rest = f'"episodes":{self.episodes},"schema":{RUN_SCHEMA}'
         self.__dict__["text"] = f'{{"agent":{agent},"environment":{environment},{rest}}}'
         return self
@@ -142,14 +142,14 @@ class Cell:
 
     @cached_property
     def _keys(self) -> dict[int, str]:
-        return {}  # asked for often
+        return {}  # kept, since keys are needed often
 
     @cached_property
     def _beginning(self) -> Any:
         return hashlib.sha256(f'{self.text[:-1]},"seed":'.encode())  # of the text of every run of the cell
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}  # the rest stays here
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}  # without what can be computed
 
     def model(self) -> MNLMDP:
         """The environment, built."""
@@ -175,7 +175,7 @@ class Run:
 
     @property
     def text(self) -> str:
-        """What the key is the hash of: `canonical` of the content."""
+        """The text whose hash is the key: `canonical` of the content."""
         return f'{self.cell.text[:-1]},"seed":{self.seed}}}'
 
 
@@ -193,7 +193,7 @@ def digest(content: Any) -> str:
 
 
 def resolved(value: Any, episodes: int) -> Any:
-    """A setting as Python has it: "none" is None, "$episodes" the number of episodes."""
+    """A setting as a Python value: "none" is None, "$episodes" the number of episodes."""
     if isinstance(value, dict):
         return {name: resolved(inner, episodes) for name, inner in value.items()}
     if isinstance(value, list):
@@ -202,15 +202,15 @@ def resolved(value: Any, episodes: int) -> Any:
         return None if value == "none" else episodes if value == EPISODES else value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise bad("settings", f"{value} is not finite", cure='write "none" for what shall be absent')
-        return value + 0.0  # -0.0 is 0.0
+            raise bad("settings", f"{value} is not finite", cure='write "none" for a missing value')
+        return value + 0.0  # -0.0 becomes 0.0
     if isinstance(value, int) and not -MAX_INT <= value < MAX_INT:
         raise bad("settings", "an integer has more than 64 bits")
     return value
 
 
 def environment_content(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Every argument of the factory; ``module:name`` and the like are no registered names and are refused."""
+    """Every argument of the factory; ``module:name`` and the like are not registered names and are refused."""
     factory = _factory(envs.registry, name, settings)
     bound = inspect.signature(factory).bind(**settings)
     bound.apply_defaults()
@@ -296,7 +296,7 @@ def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, An
 
 @lru_cache(maxsize=256)
 def _parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(factory).parameters  # takes long, and a grid asks for each of its cells
+    return inspect.signature(factory).parameters  # slow, and needed for each cell of a grid
 
 
 def _fields(thing: Any) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _component_name(value: Any) -> str:
 
 def _check_plain(name: str, settings: Mapping[str, Any]) -> None:
     with contextlib.suppress(TypeError, ValueError):
-        canonical(settings)  # all at once: a grid asks for each of its cells
+        canonical(settings)  # all at once, since this is done for each cell of a grid
         return
     for key, value in settings.items():
         try:

@@ -1,7 +1,7 @@
-"""What cells, agents and environments are called, and failures in words: one way, for terminal, board and report.
+"""Names of cells, agents and environments, and the wording of failures: the same in terminal, board and report.
 
-A thing has the label of its experiment, or its registered name.  If several have the same one, the settings that differ
-are added; those of a preset are told by its name.
+A thing is called by its label in the experiment, or by its registered name.  If several have the same one, the settings
+that differ are added; those of a preset are replaced by the name of the preset.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from livarot.sweeps.keys import EPISODES, Cell, agent_content, canonical, enviro
 from livarot.sweeps.spec import Experiment, variants
 
 Cells = Mapping[str, Cell]  # by their keys
-MAX_LABEL, MAX_VALUE = 200, 60  # signs of a part of a name
+MAX_LABEL, MAX_VALUE = 200, 60  # characters of a part of a name
 BREAKS = " ,(/"  # a name may be cut after these
 DIED = "the worker died"  # how the reason begins if there was no exception
 
 
 def cell_names(cells: Cells, experiments: Sequence[Experiment]) -> dict[str, str]:
-    """A line by the key of each cell.
+    """The name of each cell, on one line, by its key.
 
     >>> experiment = Experiment(
     ...     episodes=10,
@@ -40,7 +40,7 @@ def cell_names(cells: Cells, experiments: Sequence[Experiment]) -> dict[str, str
 
 
 def planned_cells(experiments: Iterable[Experiment]) -> dict[str, Cell]:
-    """The cells of experiments; those of things that are not registered here are left out."""
+    """The cells of experiments by their keys; an experiment that names what is not registered here is left out."""
     found: dict[str, Cell] = {}
     for experiment in experiments:
         with contextlib.suppress(LivarotError):
@@ -70,7 +70,7 @@ def _unusual(defaults: Callable[[], dict[str, Any]], settings: Mapping[str, Any]
 
 
 class Name(NamedTuple):
-    """What a thing is called: its label or registered name, and what tells it from others that are called so."""
+    """What a thing is called: its label or registered name, and what distinguishes it from others of that name."""
 
     base: str
     told: str = ""
@@ -89,7 +89,7 @@ class Thing(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What an experiment says of a thing: the label, the preset, and its place among all that are asked for."""
+    """What an experiment says about a thing: its label, its preset, and its position among all that are asked for."""
 
     label: str | None
     preset: str | None
@@ -111,7 +111,7 @@ def family_names(cells: Cells, experiments: Sequence[Experiment]) -> dict[str, N
 def agent_names(cells: Cells, experiments: Sequence[Experiment]) -> tuple[dict[str, Name], list[str]]:
     """A name for the agent of each cell, likewise, and all names in the order of the experiments.
 
-    Settings that are a preset's are told by its name.  What no experiment has comes last.
+    Settings of a preset are replaced by its name.  Agents of no experiment come last.
     """
     wanted = _things(cells, "agent", lambda cell: _of_any_length(cell.agent_settings, cell.episodes))
     written = _written(experiments, "agents")
@@ -124,8 +124,8 @@ def agent_names(cells: Cells, experiments: Sequence[Experiment]) -> tuple[dict[s
 
 
 def _things(cells: Cells, part: str, told: Callable[[Cell], dict[str, Any]]) -> dict[str, Thing]:
-    """The environment or agent of each cell, with the settings that are told of it."""
-    made: dict[tuple[str, int, int], Thing] = {}  # by their place in memory: a grid has few of them and many cells
+    """The environment or agent of each cell, with the settings that ``told`` gives."""
+    made: dict[tuple[str, int, int], Thing] = {}  # by identity of the settings: a grid has few of them and many cells
     found = {}
     for key, cell in cells.items():
         name = getattr(cell, part)
@@ -138,7 +138,7 @@ def _things(cells: Cells, part: str, told: Callable[[Cell], dict[str, Any]]) -> 
 
 
 def _of_any_length(settings: Mapping[str, Any], episodes: int) -> dict[str, Any]:
-    """Settings in which the number of episodes is told as such: one agent in runs of different lengths."""
+    """Settings with the number of episodes replaced by ``EPISODES``: one agent in runs of different lengths."""
     return {
         name: EPISODES
         if name == "n_episodes" and value == episodes
@@ -244,7 +244,7 @@ def _value(value: Any) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most ``width`` signs: what is too long loses its middle, between words where there are any.
+    """At most ``width`` characters: a longer text loses its middle, between words where there are any.
 
     >>> shortened("a long name (first=1, second=2, third=3)", 24)
     'a long…third=3)'
@@ -274,7 +274,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
         groups.setdefault(short, []).append(name)
     for group in groups.values():
         if len(group) > 1:
-            first, last = min(group), max(group)  # they differ where any two do
+            first, last = min(group), max(group)  # these two differ wherever any two of the group do
             same = next(at for at in range(len(last)) if first[at : at + 1] != last[at])
             start = max(first.rfind(sign, 0, same) for sign in BREAKS) + 1
             found |= {name: f"…{name[start:].lstrip()[: width - 1]}" for name in group}
@@ -291,7 +291,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 def _written(
     experiments: Iterable[Experiment], part: str, *, without: str | None = None
 ) -> dict[tuple[str, str], Written]:
-    """What the experiments say of everything they ask for, by name and settings in full; the first that says it."""
+    """What the experiments say about each thing they ask for, by name and full settings; the first mention counts."""
     found: dict[tuple[str, str], Written] = {}
     for experiment in experiments:
         episodes = [experiment.episodes] if isinstance(experiment.episodes, int) else experiment.episodes
@@ -352,12 +352,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    """Text without what would steer a terminal."""
+    """Text without the characters that control a terminal."""
     return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def escaped(text: str) -> str:
-    """Text of several lines; what would steer a terminal is spelt out.
+    """Text of several lines, in which the characters that control a terminal are spelt out.
 
     >>> print(escaped("one\\n\\ttwo \\x1b[2J"))
     one

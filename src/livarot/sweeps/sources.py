@@ -1,11 +1,11 @@
-"""Sources of yours: a run by an agent or an environment that livarot does not have itself is a run of their code.
+"""Sources of plugins: a run of an agent or environment that is not livarot's own depends on code outside of livarot.
 
-What makes a run is hashed into its provenance: the module that defines the agent, environment or component (and, for a
-`functools.partial`, the one that registers it), and all that it imports, directly or not, from its own folder (for an
-installed module: from its own distribution).  Imports are read from the sources and not from ``sys.modules``, so the
-hash is the same in every process, whatever else that has imported and whether an import inside a function has happened
-yet.  Other libraries, data files and modules whose names are computed do not count.  livarot's own sources have a hash
-of their own, and a run of built-in things has none of these.
+That code is hashed into the provenance of the run: the module that defines the agent, environment or component (and,
+for a `functools.partial`, the one that registers it), and all that it imports, directly or not, from its own folder
+(for an installed module: from its own distribution).  Imports are read from the sources and not from ``sys.modules``,
+so the hash is the same in every process, whatever else it has imported and whether an import inside a function has
+happened yet.  Other libraries, data files and modules whose names are computed do not count.  livarot's own sources
+have a separate hash, and a run of built-in things has no hash of plugins.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Name = tuple[str, ...]  # of a module, by its parts
 
 
 def source_of(cell: Cell) -> str | None:
-    """The hash of the sources of yours that a cell's runs are made by; None if there are none.
+    """The hash of the plugin sources that a cell's runs are made by; None if there are none.
 
-    It is that of the files when they were first asked for, as the modules in memory are.
+    Files are hashed only when they are first asked for, as modules are loaded only once.
 
     >>> source_of(Cell.of("hard-chain", {}, "livarot", {}, 10)) is None
     True
@@ -47,7 +47,7 @@ def sources_of(cells: Iterable[Cell]) -> dict[str, str]:
 
 
 def _entries(cell: Cell) -> Iterator[Any]:
-    """What is registered of all that a cell names: the environment, the agent, and what is part of that."""
+    """The registry entries of all that a cell names: the environment, the agent, and the agent's components."""
     if cell.environment in envs.registry:
         yield envs.registry._entry(cell.environment)
     yield from _named({**cell.agent_settings, "name": cell.agent})

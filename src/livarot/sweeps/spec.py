@@ -77,7 +77,7 @@ class EnvironmentSpec(_Strict):
 
 
 class AgentSpec(_Strict):
-    """A registered agent, a preset if wished, and what differs from it; lists make a grid."""
+    """A registered agent, optionally a preset, and the settings that differ from it; lists make a grid."""
 
     name: str = Field(description="a registered agent: livarot list agents")
     preset: str | None = Field(default=None, description="published constants: paper, theory or single-phase")
@@ -167,7 +167,7 @@ class Experiment(_Strict):
         return [one.cell for one in self.combinations()]
 
     def combinations(self) -> list[Combination]:
-        """The same with what was written for each."""
+        """The same, each with what was written for it."""
         episodes = [self.episodes] if isinstance(self.episodes, int) else list(self.episodes)
         worlds = [(place, spec, one) for place, spec in enumerate(self.environments) for one in variants(spec.settings)]
         learners = [(place, spec, one) for place, spec in enumerate(self.agents) for one in variants(spec.settings)]
@@ -195,9 +195,9 @@ class Experiment(_Strict):
 def _filled(
     kind: str, place: int, spec: EnvironmentSpec | AgentSpec, chosen: Settings, episodes: int
 ) -> tuple[Settings, dict[str, Any], str]:
-    """What was chosen from a grid, with it all settings, and the text of these in a cell's content.
+    """The settings chosen from a grid, the complete settings with these, and their text in a cell's content.
 
-    What is refused is named by its place in the file.
+    A setting that is refused is named by its place in the file.
     """
     try:
         given = {name: resolved(value, episodes) for name, value in chosen.items()}
@@ -243,12 +243,12 @@ def _variants(value: Any, count: list[int]) -> Iterator[Any]:
 
 
 def read_stored(path: Path) -> Experiment | None:
-    """The experiment in a file of a store, whose name is its key; None, with a warning, if it is not that."""
+    """The experiment in a file of a store, whose name is its key; None, with a warning, if it holds none."""
     try:
         experiment = Experiment(**parse_json(read_regular(path, MAX_STORED_BYTES)[0]))
         if experiment.key == path.stem:
             return experiment
-        raise bad("store", "its content is not that of its name")
+        raise bad("store", "its content does not match its name")
     except (OSError, ValueError, TypeError) as error:
         logger.warning("%r is not used: %s", path.name, error)
         return None
@@ -280,7 +280,7 @@ _FORMS = "write a number of seeds, a list of them, or { first = 100, count = 20 
 
 
 def _seeds(given: Any) -> Any:
-    """Seeds in one of their three forms; what is none of them is refused in words."""
+    """Seeds in one of their three forms; anything else is refused with the forms in the message."""
     if isinstance(given, SeedRange):
         return given
     if isinstance(given, range) and given.step == 1 and len(given):
@@ -290,7 +290,7 @@ def _seeds(given: Any) -> Any:
     given = _listed("seeds", given)
     if type(given) is int:
         if not 1 <= given <= MAX_RUNS:
-            raise bad("seeds", f"{reprlib.repr(given)} is no number of seeds", cure=f"write one from 1 to {MAX_RUNS}")
+            raise bad("seeds", f"{reprlib.repr(given)} is not a number of seeds", cure=f"give one from 1 to {MAX_RUNS}")
         return given
     if not isinstance(given, list):
         raise bad("seeds", f"{reprlib.repr(given)} is neither number, list nor table", cure=_FORMS)
@@ -339,7 +339,7 @@ def _episodes(given: Any) -> Any:
     for place, one in enumerate(counts):
         here = f"element {place + 1} of the list is {reprlib.repr(one)}" if several else f"got {reprlib.repr(one)}"
         if type(one) is not int or one < 1:
-            raise bad("episodes", here, cure="it must be a whole number from 1 on")
+            raise bad("episodes", here, cure="it must be a whole number >= 1")
         if one > MAX_EPISODES:
             raise bad("episodes", f"{here}, more than a file can hold", cure=f"at most {MAX_EPISODES}")
     return counts if several else counts[0]

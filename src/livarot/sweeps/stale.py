@@ -1,6 +1,6 @@
-"""Stored runs of plugins, compared with the sources that are here: were they made by these, by others, or unknown ones?
+"""Stored runs of plugins, compared with the sources here: were they made by these, by others, or by unknown ones?
 
-A run by an earlier livarot, which did not note the sources of plugins, is of unknown sources, and not stale.
+The sources of a run by an earlier livarot, which did not note those of plugins, are unknown, and it is not stale.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MOST_LINES = 10  # about cells
 class Made(NamedTuple):
     """Which stored runs of plugins (see :mod:`livarot.sweeps.sources`) were not made by the sources here."""
 
-    others: dict[str, str]  # key of the cell by key: made by other sources
-    unknown: list[str]  # keys: by an earlier livarot, which did not note them
+    others: dict[str, str]  # made by other sources: the key of the cell by the key of the run
+    unknown: list[str]  # keys of runs by an earlier livarot, which did not note the sources
 
 
 def made(store: Store, cells: Iterable[Cell]) -> Made:
-    """What the files say, or the index, where it has looked at that very file before."""
+    """What the files say, or the index where it has noted the sources of that very file."""
     here = sources_of(cells)
     found = Made({}, [])
     if not here:
@@ -54,14 +54,14 @@ def made(store: Store, cells: Iterable[Cell]) -> Made:
 
 
 def plugin_of(store: Store, key: str) -> str:
-    """The hash of the sources beside livarot's own that made a stored run; nothing if it is not known."""
+    """The hash of the sources besides livarot's own that made a stored run; empty if it is not known."""
     with contextlib.suppress(LivarotError):
         return str(read_head(store.run_path(key))["provenance"].get(PLUGIN, ""))
     return ""
 
 
 def stale_files(store: Store, runs: Iterable[Run]) -> list[Run]:
-    """The runs among these, all stored, that were made by other sources; from the files alone, nothing is written."""
+    """The runs among these, all stored, that were made by other sources; reads the files alone and writes nothing."""
     listed = list(runs)
     here = sources_of({run.cell.key: run.cell for run in listed}.values())
     return [run for run in listed if run.cell.key in here and plugin_of(store, run.key) not in ("", here[run.cell.key])]
@@ -84,13 +84,13 @@ def stale_lines(cells: Iterable[Cell], then: str) -> list[str]:
 
 
 def warn(cells: Iterable[Cell], choice: str) -> None:
-    """Say it to whoever runs a sweep."""
+    """Warn whoever runs a sweep of stale runs."""
     for line in stale_lines(cells, STALE[choice]):
         logger.warning("%s", line)
 
 
 def status_lines(stale: int, unknown: int) -> list[str]:
-    """What ``livarot status`` ends with."""
+    """The last lines of ``livarot status``."""
     lines = []
     if stale:
         cure = "livarot run FILE.toml --stale recompute computes them again"

@@ -15,10 +15,10 @@ Action = Callable[[], None]
 
 
 class Stopper:
-    """``asked`` is set from the first signal on; ``ended`` is to be set by who has stopped.
+    """``asked`` is set from the first signal on; the sweep sets ``ended`` when it has stopped.
 
-    The first signal calls ``ask(number)``; a second one, or time, ``end_workers()``; more time ``give_up()``, which
-    ends the process: nothing in a store has to be put in order.
+    The first signal calls ``ask(number)``; a second one, or ``PATIENCE`` seconds later, ``end_workers()``; and after
+    ``LIMIT`` seconds ``give_up()``, which ends the process: a store needs no cleaning up.
     """
 
     def __init__(self, ask: Callable[[int], None], end_workers: Action, give_up: Action) -> None:

@@ -1,7 +1,7 @@
-"""What a sweep hands out: seeds of a cell are computed together, and short ones of several cells make one task.
+"""What a sweep hands out: seeds of a cell are computed together, and short parts of several cells make one task.
 
-How runs are divided changes no bit of them; it decides what they cost.  An episode of forty seeds takes little longer
-than an episode of one, and a task of some milliseconds takes as long again to be handed out, noted and forced to disk.
+How runs are divided does not change a bit of them, only what they cost.  An episode of forty seeds takes little longer
+than an episode of one, and handing out, noting and forcing to disk a task of some milliseconds takes as long again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Steps of the slowest seed, and a little for every further one: a guess that knows nothing of the model."""
+        """Steps of the slowest seed, and a little for every further one: an estimate that ignores the model."""
         horizon = self.cell.environment_settings.get("horizon", 1)
         return self.cell.episodes * (horizon if isinstance(horizon, int) else 1) * (10.0 + len(self.seeds))
 
@@ -79,7 +79,7 @@ class Task:
 
 
 def plan(experiment: Experiment, shard: tuple[int, int] = (1, 1)) -> list[Part]:
-    """The cells of a part of the experiment and their seeds; the parts do not depend on what is stored."""
+    """The cells of a shard of the experiment and their seeds; shards do not depend on what is stored."""
     seeds = experiment.seed_list()
     part, parts = shard
     found = [

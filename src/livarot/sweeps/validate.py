@@ -1,4 +1,4 @@
-"""What a sweep would refuse, found out before any work: environments and agents are built, nothing is played."""
+"""What a sweep would refuse, found before any work: environments and agents are built, nothing is played."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 def check_cells(cells: Iterable[Cell]) -> None:
     """Every environment can be built, every agent can begin in it, and a file can hold the run.
 
-    Each environment is built once, and each agent begins in it once, whatever the number of episodes.  What raises an
-    error that is not ours is a defect of an agent or environment: its runs will be noted as failed, with a traceback.
+    Each environment is built once, and each agent begins in it once, whatever the number of episodes.  An error
+    that is not a `LivarotError` is a defect of an agent or environment: its runs will be noted as failed.
 
     >>> check_cells([Cell.of("hard-chain", {"gap": 0.1}, "oful-mlogb", {}, 10)])
     Traceback (most recent call last):
@@ -76,7 +76,7 @@ def _check_size(cell: Cell, mdp: MNLMDP) -> None:
 
 
 def notes(experiment: Experiment) -> list[str]:
-    """What is allowed and rarely meant: a problem made for another number of episodes than the runs have.
+    """Hints at what is allowed but rarely intended: a problem made for another number of episodes than the runs have.
 
     >>> notes(Experiment(episodes=10, seeds=1, environments=[{"name": "hard-chain"}], agents=[{"name": "uniform"}]))
     ['hard-chain is made for n_episodes = 1000, its default; the runs have 10: ...']
@@ -113,5 +113,5 @@ def usable_folder(given: str | Path) -> Path:
         raise bad("store", f"cannot read {str(folder)!r}: {error.strerror or error}") from error
     strange = [name for name in names if name not in FOLDERS and not name.startswith(OURS)]
     if MARKER not in names and strange:
-        raise bad("store", f"{str(folder)!r} is not empty and no store of livarot", cure="choose another --store")
+        raise bad("store", f"{str(folder)!r} is not empty and not a store of livarot", cure="choose another --store")
     return folder

@@ -1,7 +1,7 @@
-"""One task of a sweep: seeds of a cell, or of some, computed together and stored in a file each.
+"""One task of a sweep: seeds of one or several cells, computed together and stored in a file each.
 
-A worker writes its own results; what it returns is news for the driver.  While it works it keeps a small file in
-``running/`` that says how far it is, looks there for the wish to stop, and now and then writes a checkpoint.
+A worker writes its own results and returns a report to the driver.  While it works it keeps a small file in
+``running/`` that says how far it is, looks there for a request to stop, and now and then writes a checkpoint.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from livarot.sweeps.store import checkpoint
 from livarot.sweeps.store.store import Entry, Store
 from livarot.sweeps.tasks import Part, Task
 
-BEAT = 0.5  # seconds between two looks at the clock of the world outside
+BEAT = 0.5  # seconds between two notes of progress, each with a look for a request to stop
 TOGETHER = 0.1  # seconds that a computed part waits for others, to be written with them
 STOP = "stop"
-MAX_NOTE, MAX_FAULT = 1 << 12, 1 << 20  # bytes of what a task, and a crashing worker, says
+MAX_NOTE, MAX_FAULT = 1 << 12, 1 << 20  # bytes of the note of a task, and of that of a crashing worker
 _process: dict[str, bool] = {}  # what is known of this process
 _PATHS = re.compile(
     r'File "(?:[^"\n]*[/\\])?(?:site-packages|python3\.\d+|src)[/\\]([^"\n]*)"'  # within a package
@@ -76,7 +76,7 @@ def execute(task: Task) -> Outcome:
         return Outcome(task.number, "unwritable", entries, str(error))
     except _OtherSources as error:
         return Outcome(task.number, "foreign", entries, str(error))
-    except (Exception, SystemExit):  # an agent that calls sys.exit fails, and nothing else ends
+    except (Exception, SystemExit):  # an agent that calls sys.exit fails; the worker goes on
         return Outcome(task.number, "failed", entries, readable_traceback())
     finally:
         _unmark(task)
@@ -84,7 +84,7 @@ def execute(task: Task) -> Outcome:
 
 
 def _execute(task: Task, entries: dict[str, Entry]) -> None:
-    """Part after part; what is computed is written soon, and whatever happens to a later part."""
+    """Part after part; what is computed is written soon, whatever happens to a later part."""
     for name in task.imports:  # named on the command line and never by a file
         importlib.import_module(name)
     try:
@@ -138,7 +138,7 @@ def _replicas(part: Part) -> Replicas:
 
 
 def _advance(task: Task, part: Part, replicas: Replicas, folder: Path, source: str, before: int) -> None:
-    """All episodes, with a beat twice a second (or as often as checkpoints are wished for).
+    """All episodes, with a note of progress every ``BEAT`` seconds (or as often as checkpoints are to be written).
 
     ``before`` is the number of episodes of the earlier parts.
     """
@@ -200,13 +200,13 @@ def _write(task: Task, computed: list[_Computed]) -> dict[str, Entry]:
 
 
 def _mark(task: Task, episodes: int) -> None:
-    """Say how far the task is; a worker whose driver is gone may find no place for it, and half a note is none."""
+    """Note how far the task is.  Failing is harmless: the driver may be gone, and half a note is not read as one."""
     with contextlib.suppress(OSError):
         task.marker.write_text(json.dumps({"episodes": episodes, "pid": os.getpid(), "runs": len(task.runs)}))
 
 
 def notes_of(folder: Path) -> list[dict[str, Any]]:
-    """What the tasks of a driver say of themselves; nothing if the driver has just left, and its folder with it."""
+    """What the tasks of a driver note of themselves; empty if the driver has just removed its folder and ended."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for path in folder.glob("[0-9]*.json"):
@@ -216,7 +216,7 @@ def notes_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def _note(path: Path) -> dict[str, Any]:
-    """What one task says of itself; a ``ValueError`` if it is not such a note."""
+    """What one task notes of itself; a ``ValueError`` if the file is not such a note."""
     note = parse_json(read_regular(path, MAX_NOTE)[0])
     if not isinstance(note, dict) or any(type(note.get(name)) is not int for name in ("episodes", "pid")):
         raise ValueError("not a note of a task")
@@ -229,12 +229,12 @@ def _unmark(task: Task) -> None:
 
 
 def readable_traceback() -> str:
-    """The traceback at hand, without paths of this machine."""
+    """The traceback of the current exception, without paths of this machine."""
     return without_paths(traceback.format_exc(limit=-20))[-8000:]
 
 
 def without_paths(text: str) -> str:
-    """Files named within their package, or by their names alone.
+    """Text in which files are named by their path within a package, or by their names alone.
 
     >>> without_paths('File "/a/b/site-packages/numpy/linalg/x.py", line 3, in f')
     'File "numpy/linalg/x.py", line 3, in f'
@@ -245,7 +245,7 @@ def without_paths(text: str) -> str:
 
 
 def fault_notes(marker: Path) -> str:
-    """What a crashing worker could still say of where it was."""
+    """What a crashing worker could still write about where it was."""
     try:
         said, _ = read_regular(marker.parent / f"{_note(marker)['pid']}.fault", MAX_FAULT)
         return without_paths(said.decode(errors="replace"))[-4000:]
@@ -254,7 +254,7 @@ def fault_notes(marker: Path) -> str:
 
 
 def begin_worker(driver: int, faults: str) -> None:
-    """In each worker process: no Ctrl-C of its own, a note of crashes, and the end with the driver."""
+    """Prepare a worker process: it ignores Ctrl-C, notes where it crashes, and ends with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         faulthandler.enable((Path(faults) / f"{os.getpid()}.fault").open("w"))
@@ -263,8 +263,8 @@ def begin_worker(driver: int, faults: str) -> None:
 
 
 def _keep_imports() -> None:
-    """What a worker has loaded by the end of its first task stays: joblib then looks for garbage, and would walk
-    through all of it.
+    """Keep what a worker has loaded by the end of its first task out of garbage collection: joblib collects then, and
+    would walk through all of it.
     """
     if _process.pop("new", False):
         gc.freeze()
@@ -278,7 +278,7 @@ def limit_threads() -> Any:
 
 
 def _end_with(driver: int) -> None:
-    """A worker does not outlive its driver, whatever ended that."""
+    """End this worker when its driver has ended, for whatever reason."""
     while os.getppid() == driver:
         time.sleep(BEAT)
     os._exit(3)

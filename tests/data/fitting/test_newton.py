@@ -126,7 +126,7 @@ def test_overlapping_data_have_no_separation():
 
 
 def test_nearly_separable_data_converge():
-    """One contradicting choice among 400, logits of about 30: slow, finite, and said to be converged."""
+    """One contradicting choice among 400, logits of about 30: slow, finite, and reported as converged."""
     rng = np.random.default_rng(5)
     start, x, count = separated(rng, 400, 2, "full")
     begin, end = start[0], start[1]

@@ -1,4 +1,4 @@
-"""What a table, a file of rewards or a ridge leaves open is said, not guessed."""
+"""What a table, a file of rewards or a ridge leaves open is reported, not guessed."""
 
 import warnings
 
@@ -62,7 +62,7 @@ def test_a_file_of_rewards_has_all_of_them(tmp_path):
     both[:-1].to_csv(tmp_path / "r.csv", index=False)
     with pytest.raises(LivarotError, match=r"such as \('broken', 'mend'\)"):
         parse_reward(fit, str(tmp_path / "r.csv"))
-    assert parse_reward(fit, "new=1") == {"new": 1.0}  # said in words: 0 elsewhere
+    assert parse_reward(fit, "new=1") == {"new": 1.0}  # given on the command line, not in a file: 0 elsewhere
 
 
 @pytest.mark.parametrize(("reg", "warned"), [(0.0, False), (1e-6, False), (0.1, False), (300.0, True), (1e7, True)])

@@ -1,4 +1,4 @@
-"""Parquet files that are damaged, or that would fill the memory, are refused by ``fit`` with an error of ours."""
+"""Parquet files that are damaged, or that would fill the memory, are refused by ``fit`` with a `LivarotError`."""
 
 import random
 import tracemalloc

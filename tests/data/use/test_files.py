@@ -1,4 +1,4 @@
-"""Fitted models in files: all of it comes back, damage is noticed, labels keep their kinds."""
+"""Fitted models in files: everything comes back, damage is noticed, labels keep their types."""
 
 import numpy as np
 import pandas as pd

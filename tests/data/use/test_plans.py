@@ -1,4 +1,4 @@
-"""Optimistic and robust plans from a fit, and what they rest on."""
+"""Optimistic and robust plans from a fit, and the data they rest on."""
 
 import numpy as np
 import pandas as pd
@@ -95,7 +95,7 @@ def test_robust_plans():
 
 @pytest.mark.statistical
 def test_the_robust_value_is_a_lower_bound():
-    """120 data sets: the balls hold the truth together in 95 +- 2 % of them; the bound must hold as often at least."""
+    """120 data sets: the balls hold the truth together in 95 +- 2 % of them; the bound must hold at least as often."""
     inside, below = [], []
     for seed in range(120):
         fit = fitted(400, seed)

@@ -1,4 +1,4 @@
-"""Policies for people: labels in place, only what can be reached, nothing that a spreadsheet runs."""
+"""Policies for people to read: labels, only states that can be reached, nothing that a spreadsheet runs."""
 
 import csv
 import io

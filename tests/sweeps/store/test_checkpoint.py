@@ -1,4 +1,4 @@
-"""A run that was put away in the middle goes on as if nothing had happened."""
+"""A run that was stopped in the middle goes on from its checkpoint as if nothing had happened."""
 
 import random
 

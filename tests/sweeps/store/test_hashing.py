@@ -1,4 +1,4 @@
-"""A sweep compares every file that it takes as done, in processes of their own if they are many."""
+"""A sweep compares the hash of every file that it takes as done, in separate processes if there are many."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from tests.sweeps.conftest import EXPERIMENT
 
 @pytest.fixture(params=["here", "in processes", "in processes that cannot begin", "in processes that die"])
 def looked_at(request, tmp_path, monkeypatch):
-    """Who looks at the files: all four have to see the same."""
+    """Who hashes the files: all four have to give the same answer."""
     if request.param == "here":
         return
     monkeypatch.setattr(hashing, "MANY", 1)
@@ -32,7 +32,7 @@ def contents(store):
 
 
 def hurt_silently(path):
-    """Another byte; size and date stay."""
+    """Change a byte; size and date stay."""
     stat, data = path.stat(), bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The store: what is written comes back, damage is noticed and set aside, the index can be made again."""
+"""The store: what is written comes back, damaged files are noticed and set aside, the index can be rebuilt."""
 
 import hashlib
 import math
@@ -64,7 +64,7 @@ def test_the_table(filled):
 @pytest.mark.parametrize("words", [0, 1, 3])
 @pytest.mark.parametrize("episodes", [1, 9, 3000, 50_000])
 def test_files_made_together_are_those_made_alone(tmp_path, episodes, words):
-    """Every number comes back, whatever is missing, and a run's bytes do not depend on its company."""
+    """Every number comes back, whatever is missing, and a run's bytes do not depend on the runs written with it."""
     draw = np.random.default_rng(episodes)
     cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, "uniform", {}, episodes)
     holes = np.array([[0.0], [0.5], [1.0], [0.0], [0.5]])
@@ -165,7 +165,7 @@ def harm(data, draw, kind):
 
 
 def test_three_hundred_damages_none_silent(filled, tmp_path):
-    """Bit flips, cuts, zeroed blocks: refused, or not one number is another (a flip in an unused byte)."""
+    """Bit flips, cuts, zeroed blocks: refused, or no number has changed (a flip in an unused byte)."""
     path = sorted((filled / "runs").glob("*.parquet"))[0]
     whole, right = path.read_bytes(), decode(path)
     draw = random.Random(7)
@@ -221,7 +221,7 @@ def test_a_run_under_another_s_name_is_damage(store):
 
 
 def test_hostile_files_are_refused(store, tmp_path):
-    """Not ours, a bomb, a head of another version, strange names: one line each, and nothing else happens."""
+    """Foreign files, a bomb, a head of another version, strange names: one line each, and nothing else happens."""
     import pyarrow as pa
 
     path = store.run_path("0" * 64)
@@ -290,7 +290,7 @@ def test_a_row_changed_by_hand_is_noticed(store):
     connection.close()
     table = store.table()
     assert (table.regret > 0).all()
-    assert table.seconds.isna().all()  # made again from the files
+    assert table.seconds.isna().all()  # rebuilt from the files
 
 
 # ---------------------------------------------------------------- the whole store
@@ -358,18 +358,18 @@ def test_gc_removes_what_nobody_needs(store):
 
 
 def test_what_is_no_store_is_refused(tmp_path):
-    with pytest.raises(LivarotError, match="is no store"):
+    with pytest.raises(LivarotError, match="is not a store"):
         Store(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(LivarotError, match="cannot make"):
         Store(tmp_path / "file" / "store", create=True)
-    with pytest.raises(LivarotError, match=r"is no store and not empty \('file' is there\)"):
+    with pytest.raises(LivarotError, match=r"is not a store and not empty \('file' is there\)"):
         Store(tmp_path, create=True)
     with pytest.raises(LivarotError, match="is empty"):
         Store("", create=True)
     store = tmp_path / "store"
     store.mkdir()
-    (store / "runs").mkdir()  # somebody died while creating it
+    (store / "runs").mkdir()  # a process died while creating it
     (store / ".hidden").write_text("x")
     Store(store, create=True).close()
     (store / "livarot-store.json").write_text('{"schema": 99}')
@@ -388,7 +388,7 @@ def test_status_looks_at_the_files_once(store, monkeypatch):
 
 
 def test_a_row_changed_by_hand_is_noticed_whoever_reads_it(store):
-    """Also by those who ask for one cell, without a look at the files."""
+    """Also by readers of one cell, which do not look at the files."""
     cell = store.cells()[0]
     store.index._connection.execute("UPDATE runs SET seed = seed + 10 WHERE seed = 1")
     assert store.seeds(cell) == [0, 1, 2, 3, 4]

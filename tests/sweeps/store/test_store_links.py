@@ -19,7 +19,7 @@ OLD = 10**9  # seconds
 
 @pytest.fixture
 def precious(filled, tmp_path):
-    """Somebody's folder, with names of all kinds that a store deletes, writes or moves."""
+    """A folder of somebody else, with names of all kinds that a store deletes, writes or moves."""
     folder = tmp_path / "precious"
     shutil.copytree(filled / "runs", folder)  # runs of another store
     damaged = next(folder.glob("*.parquet"))
@@ -111,7 +111,7 @@ def test_links_in_the_folders_are_removed_and_not_followed(store, precious):
 
 
 def test_a_store_may_be_named_by_a_link(store, tmp_path):
-    """That is the user's word, not the archive's."""
+    """That link is the user's choice, and not part of an archive."""
     store.close()
     (tmp_path / "name").symlink_to(store.path)
     for action in ("sweep", "status", "gc", "report"):

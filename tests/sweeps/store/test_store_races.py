@@ -30,7 +30,7 @@ def test_what_a_killed_sweep_left_is_removed_by_the_next_one(store):
     os.utime(young, (time.time() + 60, time.time() + 60))
     other = DriverLock(store.path / "drivers")
     sweep(EXPERIMENT, store.path, backend="sequential")
-    assert all(path.exists() for path in left)  # somebody is at work: perhaps they are theirs
+    assert all(path.exists() for path in left)  # another driver is at work, and they may be its files
     other.release()
     sweep(EXPERIMENT, store.path, backend="sequential")
     assert not any(path.exists() for path in left)
@@ -45,7 +45,7 @@ def test_export_names_damaged_runs(store, tmp_path):
 
 
 def test_other_bytes_than_the_index_knows_are_damage(store):
-    """A flip in a place that no reader looks at: the numbers are right, and yet the file is not what was written."""
+    """A flip in a place that no reader looks at: the numbers are right, but the file is not what was written."""
     store.sync()
     path = next((store.path / "runs").iterdir())
     whole, accepted = path.read_bytes(), 0
@@ -88,7 +88,7 @@ def test_a_run_written_again_by_other_code_is_whole(store):
     ],
 )
 def test_forged_heads_are_damage(store, monkeypatch, part, value):
-    """A right digest over wrong things."""
+    """The digest is right, the content is not."""
     key = next(iter(store.stored()))
     record = store.read(key)
 

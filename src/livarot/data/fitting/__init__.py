@@ -1,1 +1,1 @@
-"""From observed choices to an estimate, and what it is worth."""
+"""From observed choices to an estimate and its uncertainty."""

@@ -6,7 +6,7 @@ set was met and draws its choices from the fitted probabilities: right if the mo
 
 Only counts change, so a refit costs a few Newton steps on the choice sets, however long the log was.  A resample may
 have no maximum (it may be separable though the data are not): those are left out and counted, and more than
-MOST_FAILED of them is an error, since the rest would tell too good a story.
+MOST_FAILED of them is an error, since the rest would look better than the data are.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resa
         rng = stream(seed, f"bootstrap {b}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # said about the data already, when they were fitted
+                warnings.simplefilter("ignore", DataWarning)  # the fit has already warned about the data
                 for k, part in enumerate(groups):
                     drawn = part.with_counts(_resampled(part, shares[k], resample, rng))
                     own = maximise(drawn, reg=float(fit.reg), tol=TOLERANCE, max_iter=int(fit.max_iter))
@@ -98,7 +98,7 @@ def _shares(part: Choices, theta: FloatArray, resample: str) -> FloatArray:
 
 
 def _resampled(part: Choices, shares: FloatArray, resample: str, rng: np.random.Generator) -> FloatArray:
-    """New counts with as many choices as before (weights that are no whole numbers are rounded in total)."""
+    """New counts with as many choices as before (if weights are not whole numbers, their total is rounded)."""
     if resample == "observed":
         total = max(round(part.n_choices), 1)
         return np.asarray(rng.multinomial(total, shares) * (part.n_choices / total), dtype=np.float64)
@@ -113,7 +113,7 @@ def _resampled(part: Choices, shares: FloatArray, resample: str, rng: np.random.
 def kernels(problem: Problem, theta: FloatArray) -> Iterator[Kernel]:
     """Transition probabilities of parameters (draws, parameters, d) in the units of the columns.
 
-    The bound B of the problem is no constraint here: it was chosen with the estimate, not with its resamples.
+    The bound B of the problem is not a constraint here: it was chosen with the estimate, not with its resamples.
     """
     free = replace(problem, param_bound=math.inf)
     for own in theta * problem.feature_scale:

@@ -1,4 +1,4 @@
-"""What to look at before a fit is believed.
+"""What to check before trusting a fit.
 
 Every function takes the fit and, optionally, other data (a table or :class:`~livarot.data.Choices`); without them it
 looks at the data of the fit.  N_g counts how often set g was met, c_i how often its row i was chosen.
@@ -110,7 +110,7 @@ def residuals(fit: MNLTransition, data: Any = None, by: str = "state") -> pd.Dat
 
 @checked
 def influence(fit: MNLTransition) -> pd.DataFrame:
-    """What each distinct observation of the fit does to the estimate: one Newton step of leaving one of them out.
+    """How each distinct observation moves the estimate: one Newton step for the data without one such observation.
 
     Without observation (g, y) the gradient at theta_hat is ``phi_y - mu_g`` and the Hessian ``H + reg I - H_g``, H_g
     that of one choice in g, so the step is ``-(H + reg I - H_g)^-1 (phi_y - mu_g)``.  Columns: set, labels, count (how
@@ -150,7 +150,7 @@ def _one_step(choices: Choices, theta: FloatArray, hessian: FloatArray) -> tuple
 
 @checked
 def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRatio:
-    """Is the larger of two nested models better than chance would make it?  Both fitted to the same data."""
+    """Test whether the larger of two nested models, both fitted to the same data, fits better than by chance."""
     for fit in (small, large):
         check_is_fitted(fit, "theta_")
     if float(small.reg) > 0.0 or float(large.reg) > 0.0:
@@ -170,7 +170,7 @@ def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRa
 
 
 def _outside(small: MNLTransition, large: MNLTransition) -> list[str]:
-    """Columns of the smaller model that are no combination of those of the larger one (within choice sets)."""
+    """Columns of the smaller model that are not combinations of those of the larger one (within choice sets)."""
     extra = [name for name in small.columns_ if name not in large.columns_]
     a, b = small.choices_, large.choices_
     if not extra or not np.array_equal(a.start, b.start):
@@ -205,7 +205,7 @@ def held_out(fit: MNLTransition, data: Any) -> HeldOut:
     """The model on data it has not seen, beside the training frequencies of each (state, action) and equal odds.
 
     The frequencies add 1/2 to every reachable next state (Krichevsky and Trofimov), since a next state that was not
-    seen in training would otherwise cost infinitely much.  A choice that is met for the first time has equal odds.
+    seen in training would otherwise have infinite loss.  A choice that is met for the first time has equal odds.
     """
     choices = _data(fit, data)
     seen = np.flatnonzero(choices.count > 0)

@@ -6,7 +6,7 @@ A *term* is a product of *factors*, joined by ``:``, and gives one column, or on
 factor            value of the row (state, action, next state)
 ================  ====================================================================================
 ``x``             column x of the row: of the alternative, or of the next state
-``next.x``        the same, said explicitly
+``next.x``        the same, written explicitly
 ``state.x``       attribute x of the state the choice was made in
 ``action.x``      attribute x of the action
 ``C(x)``          one column per category of x; ``C(state.x)``, ``C(action.x)`` likewise
@@ -15,11 +15,11 @@ factor            value of the row (state, action, next state)
 
 So ``"severity"`` is a next-state column, ``"action:severity"`` has one coefficient of severity per action,
 ``"state.age:C(ward)"`` lets the pull of each ward depend on age.  A factor that is the same for all rows of a choice
-set cancels in the probabilities: alone it is refused, in a product it is welcome.  A category that varies within
+set cancels in the probabilities: alone it is refused, in a product it is allowed.  A category that varies within
 choice sets drops its first level, the reference, since the sum of all its columns is one everywhere.
 
-The four words of the last line always mean these; any other name that is itself a column is never taken apart.
-Nothing is evaluated as code; what no term can say, :class:`Computed` can.
+The four words of the last line always have this meaning; any other name that is itself a column is never taken apart.
+Nothing is evaluated as code; a feature that no term can express is a function, :class:`Computed`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Scope(Protocol):
 
 
 class Encoding(NamedTuple):
-    """Columns of features, their names, and the categories met (with: does it drop its reference?)."""
+    """Columns of features, their names, and the categories met, each with whether its reference is dropped."""
 
     columns: list[NDArray[Any]]
     names: tuple[str, ...]
@@ -111,7 +111,7 @@ def parse(text: str, is_column: Callable[[str], bool]) -> tuple[Factor, ...]:
 
 
 def check_features(features: Any) -> list[Feature]:
-    """The list of terms a user gave, refused unless it is one."""
+    """The user's list of terms, refused unless it is one."""
     if isinstance(features, str | Computed):
         features = [features]
     if features is None or not isinstance(features, Sequence | np.ndarray) or len(features) == 0:

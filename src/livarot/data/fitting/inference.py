@@ -1,4 +1,4 @@
-"""What an estimate is worth: covariance, confidence sets, and the summary people know.
+"""The uncertainty of an estimate: covariance, confidence sets, and the usual summary table.
 
 Wald set (asymptotic; certain): ``(theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)``.
 
@@ -157,7 +157,7 @@ def likelihood_radius(bound: float, wide: float, push: float = 0.0) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The table of coefficients and what stands above it; ``print`` it, or take ``table`` (a DataFrame)."""
+    """The table of coefficients and the facts above it; ``print`` it, or take ``table`` (a DataFrame)."""
 
     table: pd.DataFrame
     facts: dict[str, Any]

@@ -132,7 +132,7 @@ def centred_rows(choices: Choices, block: Block, theta: FloatArray) -> tuple[Flo
 
 
 class Reach(NamedTuple):
-    """How far rows lie apart within a set, in the norm of H^-1: what the curvature can lose along a unit step."""
+    """How far rows lie apart within a set, in the norm of H^-1: bounds how much curvature is lost along a unit step."""
 
     farthest: float  # max |phi_i - mu_g|_{H^-1} over the sets that were met
     widest: float  # max over sets of D_g

@@ -10,7 +10,7 @@ such a v the second derivative is at least ``exp(-D t)``, so the slope at distan
 ``-decrement + (1 - exp(-D t))/D``.  If ``decrement D < 1`` the slope becomes positive in every direction: a minimiser
 exists, at distance at most ``-log(1 - decrement D)/D`` in the norm of H (derived here; certain).  On separable data
 this can never hold, although the gradient goes to zero and a plain test would call it converged.  Where the
-certificate does not come, :func:`livarot.data.fitting.separation.separation` decides.
+certificate is not reached, :func:`livarot.data.fitting.separation.separation` decides.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter:
 
 
 def _remarks(choices: Choices, where: str) -> None:
-    """What the user should know about the data before any number is trusted."""
+    """Refuse data without choices, and warn of what makes estimates from the data doubtful."""
     if choices.n_choices == 0:
         raise bad("data", f"no choice was observed{where}")
     if choices.dim > choices.n_choices:

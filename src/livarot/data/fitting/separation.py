@@ -28,7 +28,7 @@ from livarot.data.reading.table import warn
 from livarot.errors import LivarotError, bad
 
 RANK_SLACK = 1e-10  # squared sine of the angle below which a column counts as a combination of others
-EXACT = 1e-9  # relative range along a direction that is rounding
+EXACT = 1e-9  # relative range along a direction below which it counts as rounding
 CUTS = 4000  # constraints added per round
 ROUNDS = 60  # of the linear programme
 FEASIBLE = 1e-7  # what the solver of the linear programme calls zero
@@ -49,7 +49,7 @@ class NotIdentified(LivarotError):
 
 
 def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, where: str = "") -> None:
-    """Refuse constant and collinear columns (with a ridge, warn: the ridge alone then decides)."""
+    """Refuse constant and collinear columns (with a ridge, warn: there the ridge alone decides)."""
     if (choices.sizes[choices.weight > 0] < 2).all():
         cure = "give the sets of next states that can occur in reachable="
         raise bad("data", f"no choice set has two alternatives{where}: one observed class tells nothing", cure=cure)

@@ -80,7 +80,7 @@ def _in_place(columns: list[NDArray[Any]]) -> FloatArray | tuple[NDArray[Any], .
 
 
 def group_rows(ids: Any, argument: str) -> tuple[IntArray, IntArray | None]:
-    """Where each choice begins, and the order that puts its rows side by side (None: they are)."""
+    """Where each choice begins, and the order that puts its rows side by side (None if they are so already)."""
     values = ids if isinstance(ids, pd.Series) else pd.Series(ids, copy=False)
     lost = np.asarray(values.isna(), dtype=bool)
     if lost.any():
@@ -139,7 +139,7 @@ def _row_counts(
     nothing = np.empty(0, dtype=np.int64)
     if columns.count is not None:
         if columns.count in table and columns.chosen in table:
-            problem = f"the table has how often rows were chosen twice: {columns.count!r} and {columns.chosen!r}"
+            problem = f"two columns say how often rows were chosen: {columns.count!r} and {columns.chosen!r}"
             raise bad("count", problem, cure="leave one of them out (count=None, or drop the other column)")
         count = counts_of(table, columns.count)
         return (count if order is None else count[order]), nothing

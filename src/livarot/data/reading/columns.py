@@ -1,4 +1,4 @@
-"""Which column plays which part, and small checks that both layouts share."""
+"""Which column has which role, and small checks that both layouts share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livarot.errors import bad
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Which column plays which part, and the tables beside the log (see :class:`livarot.data.MNLTransition`)."""
+    """Which column has which role, and the tables beside the log (see :class:`livarot.data.MNLTransition`)."""
 
     features: Any
     state: str = "state"
@@ -33,7 +33,7 @@ class Columns:
 
     @classmethod
     def of(cls, holder: Any) -> Columns:
-        """Those of an object with attributes of the same names."""
+        """The columns named by an object that has attributes of the same names."""
         return cls(**{own.name: getattr(holder, own.name) for own in fields(cls)})
 
 

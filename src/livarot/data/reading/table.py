@@ -20,12 +20,12 @@ from livarot.core.sizes import memory_limit
 from livarot.errors import LivarotError, bad
 from livarot.model.labels import factorise, refuse
 
-ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # how far a file may be packed, if it is larger than that in memory
+ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # a table of more bytes than that has at most so many per byte of its file
 NUMBER = 8  # bytes of a number, or of a reference to a label
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but not without knowing this about them."""
+    """The data can be used, but the user should know this about them."""
 
 
 def warn(message: str) -> None:
@@ -34,12 +34,12 @@ def warn(message: str) -> None:
 
 
 def named(column: str) -> str:
-    """How a column is called in messages."""
+    """The name of a column in messages."""
     return f"column {column!r}"
 
 
 class Table:
-    """Columns by name, taken from the source only when they are asked for, and without a copy where it can be."""
+    """Columns by name, taken from the source only when they are asked for, and without a copy where possible."""
 
     def __init__(self, names: Sequence[str], n_rows: int, get: Callable[[str], Any]) -> None:
         self.names = tuple(names)
@@ -162,7 +162,7 @@ def _read_file(path: Path) -> Table:
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Whatever is found wrong with a file, when it is opened or later, is an error of ours."""
+    """Turn whatever is found wrong with a file, when it is opened or later, into a `LivarotError`."""
     import pyarrow as pa
 
     try:
@@ -174,7 +174,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _unpacked_size(metadata: Any) -> int:
-    """Bytes that a Parquet file takes in memory, as its last page tells: runs of equal numbers are unrolled."""
+    """Bytes that a Parquet file takes in memory, according to its footer: runs of equal numbers are unrolled."""
     total = 0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -185,7 +185,7 @@ def _unpacked_size(metadata: Any) -> int:
 
 
 def _check_size(path: Path, size: int) -> None:
-    """Refuse what would fill the memory, before it is read; a small file that becomes a large table is no accident."""
+    """Refuse a file that would fill the memory, before it is read; a small one that makes a huge table is suspect."""
     on_disk = path.stat().st_size
     if size > min(memory_limit(), max(ALWAYS_READ, MOST_PACKED * on_disk)):
         problem = f"{str(path)!r} has {on_disk} bytes and would take {size / 2**20:.0f} MiB of memory"

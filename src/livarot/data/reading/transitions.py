@@ -107,7 +107,7 @@ class _SetScope:
 
 
 def attribute_table(given: Any, label: str) -> Table:
-    """A table of attributes with its column of labels; a pandas index will do for it."""
+    """A table of attributes with its column of labels, which may be a pandas index."""
     if isinstance(given, pd.DataFrame) and label not in given.columns:
         given = given.reset_index(names=label)
     elif isinstance(given, Mapping) and label not in given:

@@ -49,7 +49,7 @@ SETTINGS = (
 )
 WORDS = dict.fromkeys(("columns", "levels", "features"), Entry(list)) | {"labels": Entry(list, optional=True)}
 PER_SET, PER_ROW = ("stage", "state", "action"), ("offset", "next_state")
-NUMBERS = {  # of a maximum: smallest and largest value, and: is it a whole number?
+NUMBERS = {  # of a maximum: smallest and largest value, and whether it is a whole number
     "log_likelihood": (-LARGEST, 1e-6, False),
     "null_log_likelihood": (-LARGEST, 1e-6, False),
     "decrement": (0.0, LARGEST, False),
@@ -165,7 +165,7 @@ def _check(choices: Choices, tensors: dict[str, NDArray[Any]], fit: MNLTransitio
     if not (len(start) > 1 and start[0] == 0 and start[-1] == len(choices.count) and (np.diff(start) > 0).all()):
         raise Misfit("its choice sets are not a partition of the rows")
     if len(choices.columns) != tensors["theta"].shape[1] or len(set(choices.columns)) < len(choices.columns):
-        raise Misfit("its columns are not named, each by its own name")
+        raise Misfit("its columns do not have names that are all different")
     chosen = np.bincount(choices.log_row, minlength=choices.n_rows)
     if len(choices.log_row) and choices.count[chosen == 0].any():
         raise Misfit("it counts rows that its log never chose")

@@ -1,4 +1,4 @@
-"""How sure is the value of a policy?  Delta method and bootstrap.
+"""How certain is the value of a policy?  Delta method and bootstrap.
 
 With occupancies d_h(s) of the policy pi, ``w = d_h(s) pi_h(a|s)`` and ``f = sum_i p_i V_{h+1}(s_i)`` (all certain):
 

@@ -1,4 +1,4 @@
-"""Plans from a fit that know how sure it is: optimistic, robust, and what they rest on.
+"""Plans that take the uncertainty of a fit into account, optimistic or robust, and the data that they rest on.
 
 Optimistic: the largest value over the confidence ellipsoid of theta (:func:`livarot.optimistic_plan`).  Use it to
 decide what to try next, not what to do.
@@ -147,8 +147,8 @@ def support_check(
 
     Columns: ``count`` observations, ``visits`` expected in an episode under the fit, ``first_stage`` that takes it;
     index of labels (state, action), most visited first.  ``attrs["share"]`` is the share of all steps that these are:
-    0 means that the policy rests on data everywhere.  Such pairs have the probabilities of *other* pairs'
-    coefficients, or those of ``unseen=``.
+    0 means that the policy rests on data everywhere.  The probabilities of such pairs come from coefficients that
+    *other* pairs determined, or from ``unseen=``.
     """
     check_own(fit, mdp)
     problem, labels = mdp.problem, labels_of(mdp)

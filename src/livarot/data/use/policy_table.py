@@ -1,7 +1,7 @@
-"""A policy for people: one row per stage and state, labels back in place, as a table or a CSV file.
+"""A policy for people to read: one row per stage and state, with labels, as a table or a CSV file.
 
 Spreadsheets run text that begins with ``= + - @`` (or a tab or a line end before them) as a formula, so a label such as
-``=HYPERLINK(...)`` in somebody's log would become code on the reader's desk.  Such text is written with an apostrophe
+``=HYPERLINK(...)`` in somebody's log would run on the reader's computer.  Such text is written with an apostrophe
 in front; numbers are numbers and stay as they are.
 """
 
@@ -36,8 +36,8 @@ def policy_table(
     """Columns stage, state, action, and probability (of policies that draw), value, count where they are known.
 
     Only states that the start can reach at that stage are listed.  ``policy`` is (H, S) or (H, S, A), ``value``
-    (H + 1, S) or (H, S); with ``fit``, ``count`` says how often the (state, action) was observed.  What has
-    no names is shown by its number, from 0.
+    (H + 1, S) or (H, S); with ``fit``, ``count`` says how often the (state, action) was observed.  States
+    and actions without names are shown by their numbers, from 0.
     """
     problem, labels = mdp.problem, labels_of(mdp)
     table = as_probabilities(problem, policy)
@@ -79,6 +79,6 @@ def as_csv(table: pd.DataFrame) -> str:
         if column.dtype == object or isinstance(column.dtype, pd.StringDtype | pd.CategoricalDtype):
             safe.isetitem(at, np.array([guarded(x) for x in column], dtype=object))
     text = str(safe.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # not quoted by itself: a reader would begin a new row there, behind the guard
+    if "\r" in text:  # not quoted by default: a reader would begin a new row there, past the guard
         text = str(safe.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text

@@ -22,7 +22,7 @@ SINK = "(unseen)"  # label of the extra state of unseen="sink"
 
 @checked
 def labels_of(model: MNLMDP | Problem) -> ModelLabels:
-    """The names of states, actions and stages of a model: those of the data, of a fitted one; numbers without names."""
+    """The names of a model's states, actions and stages: those of the data if it was fitted, otherwise numbers."""
     return model_labels(model.problem if isinstance(model, MNLMDP) else model)
 
 

@@ -3,10 +3,10 @@
     theta_1 = theta_hat,   gram_1 = the agent's own lambda I + weight * Hessian of the fit
 
 in the units of the problem's features (theta times ``feature_scale``, the Hessian divided by its square).  From there
-the agent goes on as it is: online mirror descent adds the Hessian of every new choice to the same matrix, so old and
-new data weigh alike; ``weight < 1`` trusts the old ones less (they are of last year, or of another plant).
+the agent continues as usual: online mirror descent adds the Hessian of every new choice to the same matrix, so old and
+new data weigh alike; ``weight < 1`` trusts the old ones less (they may be from last year, or from another plant).
 
-The agent's radius is its own and counts new episodes only.  What its theory promises, it promises for a start at
+The agent's radius is its own and counts new episodes only.  What its theory promises holds for a start at
 lambda I: with a start from data the set is a heuristic (guess), although a narrower matrix with the maximum likelihood
 estimate in its centre is what the same number of online steps would have left.
 """
@@ -43,7 +43,7 @@ class WarmStarted(Wrapper):
 
     name: ClassVar[str] = "warm-started"
 
-    agent: Agent[Any]  # who plans and learns
+    agent: Agent[Any]  # the agent that plans and learns
     start: str  # the first digits of the SHA-256 of theta and gram, for repr and comparison
     theta: FloatArray = field(repr=False, compare=False)  # (K, d) in the units of the problem
     gram: FloatArray = field(repr=False, compare=False)  # (K, G) packed, without the agent's own lambda I
@@ -116,7 +116,7 @@ def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weigh
     theta.setflags(write=False)
     packed.setflags(write=False)
     made = WarmStarted(agent, _digest(theta, packed), theta, packed)
-    made.init(problem)  # refuse an agent that cannot be started like this here, not in the middle of a run
+    made.init(problem)  # an agent that cannot be started like this is refused here, not in the middle of a run
     return made
 
 
@@ -128,7 +128,7 @@ def _digest(theta: FloatArray, gram: FloatArray) -> str:
 
 
 def _estimate_of(agent: Agent[Any], state: Any) -> Estimate:
-    """The estimate in an agent's state, refused where a start from data means nothing to it."""
+    """The estimate in an agent's state, refused where the agent cannot start from data."""
     if isinstance(agent, Wrapper):
         cure = "warm-start the inner agent: RareSwitching(warm_start(...))"
         raise bad("agent", f"{agent.name} wraps another agent", cure=cure)

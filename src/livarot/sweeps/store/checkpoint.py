@@ -1,8 +1,8 @@
 """Checkpoints: replicas in the middle of a run as one file, and back, bit for bit.
 
 A file (safetensors, JSON header, SHA-256: :mod:`livarot.storage`) has the agent's state, the columns so far, the seeds
-and the episode.  It serves any subset of its seeds, so a task may be cut otherwise after a crash.  A file made by other
-sources is not used: a run is computed by one version from its first episode to its last.
+and the episode.  It serves any subset of its seeds, so a task may be cut differently after a crash.  A file made by
+other sources is not used: a run is computed by one version from its first episode to its last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def path_of(folder: Path, cell: Cell, seeds: Sequence[int]) -> Path:
 def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool:
     """Write the replicas as they are now; False, with a warning, if the agent's state cannot be stored.
 
-    ``source`` is the hash of sources beside livarot's own (:mod:`livarot.sweeps.sources`).
+    ``source`` is the hash of sources besides livarot's own (:mod:`livarot.sweeps.sources`).
     """
     done = replicas.episode
     tensors = {f"state.{name}": array for name, array in flat(replicas.state).items()}
@@ -55,13 +55,13 @@ def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool
 
 
 def _of_cell(folder: Path, cell: Cell) -> list[Path]:
-    """The checkpoints of a cell; asked for by every task, and `Path.glob` takes ten times as long."""
+    """The checkpoints of a cell; every task needs them, and `Path.glob` would take ten times as long."""
     beginning = f"{cell.key[:32]}-"
     return [folder / name for name in names_in(folder) if name.startswith(beginning) and name.endswith(SUFFIX)]
 
 
 def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> int:
-    """Put the replicas where the best checkpoint has them; the episode they go on from, 0 if there is none.
+    """Put the replicas where the best checkpoint has them; returns the episode they go on from, 0 if there is none.
 
     A damaged checkpoint, or one whose state is not one of the agent's, is deleted and costs the episodes since the
     start, nothing else.
@@ -81,7 +81,7 @@ def restore(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> i
             try:
                 tensors, header = load_tensors(path, kind=KIND, layout=layout)
             except _OfOthersError:
-                load_tensors(path, kind=KIND)  # damaged, if that is why it seems to be others'
+                load_tensors(path, kind=KIND)  # raises if it is damaged, which may be why it seems foreign
                 continue
             if not set(replicas.seeds) <= set(tensors["seeds"].tolist()) or (found and header["episode"] <= found[0]):
                 continue

@@ -1,8 +1,8 @@
 """What belongs to a store: its folders, its index, its marker.
 
 They may come from anybody (an archive, a shared disk), and livarot writes and deletes in them.  So a link in the place
-of one is refused, whatever it points to: that is not the store's.  A folder that is missing is empty to those who read,
-and is made again by those who write: git and some copies keep no empty folders.
+of one is refused: what it points to does not belong to the store.  A missing folder counts as empty when it is read,
+and is made again when something is written: git and some copies keep no empty folders.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "runn
 MARKER = "livarot-store.json"
 INDEX = "index.sqlite"
 INDEX_FILES = (INDEX, f"{INDEX}-wal", f"{INDEX}-shm", f"{INDEX}-journal")
-OURS = (".", INDEX)  # beginnings of names that may be there before the marker is
+OURS = (".", INDEX)  # beginnings of names that may exist before the marker does
 STORE_SCHEMA = 1
 MAX_MARKER = 1 << 12  # bytes
 
@@ -41,7 +41,7 @@ def names_in(path: Path) -> list[str]:
 
 
 def check_own(store: Path) -> None:
-    """Refuse a store with a link, or a thing of another kind, in the place of a folder, of its index or marker."""
+    """Refuse a store with a link, or something of another kind, in the place of a folder, its index or its marker."""
     for names, kind in ((FOLDERS, stat.S_IFDIR), ((MARKER, *INDEX_FILES), stat.S_IFREG)):
         for name in names:
             _is_own(store / name, kind)
@@ -63,11 +63,11 @@ def _is_own(path: Path, kind: int) -> bool:
 
 
 def make_store(path: Path) -> None:
-    """Make the folder, and all that belongs to it; what holds other things already is refused."""
+    """Make the folder, and all that belongs to it; a folder that already holds other things is refused."""
     if not (path / MARKER).is_file() and path.is_dir():
         foreign = [name for name in sorted(os.listdir(path)) if name not in FOLDERS and not name.startswith(OURS)]
-        if foreign:  # folders of ours without the marker: somebody is creating the store, or died while doing so
-            text = f"{str(path)!r} is no store and not empty ({foreign[0]!r} is there)"
+        if foreign:  # folders of a store without its marker are not: it is being made, or its maker died
+            text = f"{str(path)!r} is not a store and not empty ({foreign[0]!r} is there)"
             raise bad("store", text, cure="choose another folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def make_store(path: Path) -> None:
 def check_store(path: Path) -> None:
     """Refuse what is not a store, or one of a later version."""
     if not (path / MARKER).is_file():
-        raise bad("store", f"{str(path)!r} is no store", cure="give the folder that `livarot run` wrote")
+        raise bad("store", f"{str(path)!r} is not a store", cure="give the folder that `livarot run` wrote")
     check_own(path)
     try:
         schema = parse_json(read_regular(path / MARKER, MAX_MARKER)[0]).get("schema")

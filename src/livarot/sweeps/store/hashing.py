@@ -1,8 +1,8 @@
-"""Which bytes many small files hold, looked at by processes that do nothing else.
+"""Hashes of many small files, computed by processes that do nothing else.
 
-Threads of this process would wait for the interpreter after each of the four calls of the system that a file takes.
-The names go to the others in a file, and the answers come back in one, line by line: there is no pipe that somebody has
-to empty, and nothing but text.  What such a process does not answer is looked at here.
+Threads of this process would wait for the interpreter after each of the four system calls that a file takes.  The names
+go to these processes in a file, and the answers come back in one, line by line: no pipe has to be emptied, and all is
+plain text.  Files that such a process does not answer for are hashed here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from livarot.bounded import read_regular
 from livarot.errors import LivarotError
 
 PROCESSES = 2
-MANY = 5000  # files: fewer are looked at before such a process has begun
+MANY = 5000  # files: fewer are hashed before such a process has started
 NOTHING = "-"
 
 
 def in_words(size: int, mtime: int, sha256: str) -> str:
-    """A file as it was found, ``mtime`` in nanoseconds: equal words, equal files."""
+    """The state of a file as text, ``mtime`` in nanoseconds: equal texts mean equal files."""
     return f"{size} {mtime} {sha256}"
 
 
 def look(path: str, limit: int) -> str:
-    """A regular file of at most ``limit`` bytes in words; "-" if there is none, or if it cannot be read."""
+    """`in_words` of a regular file of at most ``limit`` bytes; "-" if there is none, or if it cannot be read."""
     try:
         data, found = read_regular(path, limit)
     except (OSError, LivarotError):
@@ -40,7 +40,7 @@ def look(path: str, limit: int) -> str:
 
 
 class Looking:
-    """Files of one folder, looked at from now on, by processes of their own if they are many: ``with Looking(...)``."""
+    """Hash files of one folder from now on, by separate processes if they are many: ``with Looking(...)``."""
 
     def __init__(self, folder: str | os.PathLike[str], names: Sequence[str], limit: int) -> None:
         self.folder, self.limit = os.fspath(folder), limit
@@ -58,14 +58,14 @@ class Looking:
             answers.close()
 
     def found(self) -> Iterator[str]:
-        """What `look` says of each name."""
+        """What `look` returns for each name, in order."""
         for place, names in enumerate(self._shares):
             answers = self._answers(place)[: len(names)]
             yield from answers
             yield from (look(f"{self.folder}/{name}", self.limit) for name in names[len(answers) :])
 
     def _begin(self, names: Sequence[str]) -> tuple[subprocess.Popen[bytes], IO[bytes]] | None:
-        """A process that looks at these; None where there can be none."""
+        """A process that hashes these files; None where none can be started."""
         paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable or "", "-P", "-m", __name__, os.path.abspath(self.folder), str(self.limit)]
@@ -94,7 +94,7 @@ class Looking:
 
 
 def main() -> None:
-    """Answer for every name that comes in."""
+    """Write one line for each name that is read."""
     folder, limit = sys.argv[1], int(sys.argv[2])
     for name in sys.stdin.read().splitlines():
         sys.stdout.write(look(f"{folder}/{name}", limit) + "\n")

@@ -1,7 +1,7 @@
 """The index of a store: SQLite beside the files, for quick answers; it can be rebuilt from the files at any time.
 
-The files are the truth.  The index repeats their heads, and has what equal files must not have: seconds and dates.
-Each row carries a digest of itself; a row that is read and does not match it means damage, and the index is made anew.
+The files are the truth.  The index repeats their heads, and adds seconds and dates, which must not be in files that are
+to be equal.  Each row carries a digest of itself; if a row that is read does not match it, the index is rebuilt.
 It also holds the claims by which drivers on one store share the work: a claim counts while its driver holds the lock on
 its own file, which the system releases whatever ends the driver.  Where SQLite or locks do not work (some network
 folders), a run may be computed twice, with equal bytes.
@@ -32,7 +32,7 @@ NUMBERS = ("regret", "realised_regret", "sigma_bar", "covered", "optimism_gap", 
 RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seconds", "finished")
 SOURCE_COLUMNS = ("key", "sha256", "plugin")
 CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
-GUARD = "drivers/guard"  # locked by all who work in a store
+GUARD = "drivers/guard"  # locked by every process that works in a store
 CHUNK = 500  # SQLite takes a limited number of values per statement
 
 
@@ -98,7 +98,7 @@ class Index:
             _insert(connection, "sources", rows)
 
     def sources(self) -> dict[str, tuple[str, str]]:
-        """SHA-256 and plugin by key; nothing if one of them is damaged: the files tell it again."""
+        """SHA-256 and plugin by key; empty if a row is damaged: they are then read from the files again."""
         with contextlib.suppress(IndexDamaged):
             return {row["key"]: (row["sha256"], row["plugin"]) for row in self._rows("sources", SOURCE_COLUMNS)}
         return {}
@@ -108,10 +108,10 @@ class Index:
             connection.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in keys])
 
     def files(self) -> dict[str, tuple[str, int, int, str, str]]:
-        """Key, the file's size, date and SHA-256, and cell of every run by its key, as they stand there.
+        """Key, the file's size, date and SHA-256, and cell of every run by its key, as the index has them.
 
-        Digests are not checked, which takes much longer than the rest: who finds the file to be another one looks at
-        the whole row.
+        Digests are not checked, which would take much longer than the rest: where the file turns out to be different,
+        the whole row is read and checked.
         """
         return {row[0]: row for row in self._select("SELECT key, size, mtime, sha256, cell FROM runs")}
 
@@ -120,7 +120,7 @@ class Index:
         return dict(self._select("SELECT key, sha256 FROM runs"))
 
     def counts(self) -> dict[str, int]:
-        """How many runs each cell has, counted in the table itself: an index of it may be damaged on its own."""
+        """How many runs each cell has, counted in the table itself: SQLite's index of it may be damaged alone."""
         return dict(self._select("SELECT cell, COUNT(*) FROM runs NOT INDEXED GROUP BY cell"))
 
     def keys(self, cell: str) -> list[str]:
@@ -158,7 +158,7 @@ class Index:
 
     # ---------------------------------------------------------------- claims
     def claim(self, keys: Sequence[str], owner: str, alive: Any) -> set[str]:
-        """The keys that are the owner's from now on; ``alive(other)`` tells whether another owner still is."""
+        """The keys that are the owner's from now on; ``alive(other)`` tells whether another owner lives."""
         with self._writing() as connection:
             held: dict[str, str] = {}
             for part in _chunks(keys):
@@ -223,7 +223,7 @@ def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
 
 
 class DriverLock:
-    """A file that a driver keeps locked while it lives; :meth:`alive` asks after another one."""
+    """A file that a driver keeps locked while it lives; :meth:`alive` asks whether another driver does."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -236,7 +236,7 @@ class DriverLock:
             os.replace(folder / f".{self.token}.new", folder / f"{self.token}.lock")
         except OSError as error:
             raise bad("store", f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
-        self.since = os.fstat(self._file.fileno()).st_mtime_ns  # by the clock of the folder
+        self.since = os.fstat(self._file.fileno()).st_mtime_ns  # by the clock of the folder's file system
 
     def alive(self, token: str) -> bool:
         """Is the lock of that driver held?  Without locks on this system nobody else counts as alive."""
@@ -255,7 +255,7 @@ class DriverLock:
 def guarded(path: Path, *, alone: bool) -> Iterator[None]:
     """Work in a store: sweeps and merges side by side, ``alone`` for what deletes; the lock ends with the process.
 
-    Who cannot begin is refused at once.  Where there are no locks, everybody may.
+    A process that cannot have the lock now is refused at once.  Where there are no locks, none is refused.
     """
     try:
         own_folder(path.parent)

@@ -1,4 +1,4 @@
-"""What is done to stores as a whole: tidying up after crashes, merging, exporting, status, throwing away."""
+"""What is done to stores as a whole: tidying up after crashes, merging, exporting, status, removing."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class CellStatus(NamedTuple):
     planned: int
     done: int
     failed: int
-    stale: int = 0  # of those done: made by other sources of yours than those here
+    stale: int = 0  # of those done: made by other plugin sources than those here
 
 
 class Status(NamedTuple):
     """The state of a store: its cells in the order of its experiments, damaged files, living drivers, episodes of runs
     under way.
 
-    ``names`` is a line of words by the key of each cell; ``unregistered`` tells of the experiments that
+    ``names`` has the name of each cell by its key; ``unregistered`` names the experiments that
     ask for things that are not registered here, so that they cannot be counted.
     """
 
@@ -82,7 +82,7 @@ def living_drivers(store: Store) -> list[str]:
 
 
 def _own_files(store: Store, folder: str, ending: str = "") -> list[Path]:
-    """What is in a folder of the store, which is not a link to somebody else's, or (no folder) in the store itself."""
+    """The paths in a folder of the store, refused if that is a link, or (no folder given) in the store itself."""
     names = names_in(store.path / folder) if folder else os.listdir(store.path)  # the store may be named by a link
     return [store.path / folder / name for name in names if name.endswith(ending)]
 
@@ -90,7 +90,7 @@ def _own_files(store: Store, folder: str, ending: str = "") -> list[Path]:
 def tidy(store: Store, lock: DriverLock) -> None:
     """Remove what dead drivers left: locks, markers and, if nobody else is at work, temporary files.
 
-    ``lock`` is that of who asks.  Another driver may begin at this moment: what it writes is younger than the lock, and
+    ``lock`` is the caller's.  Another driver may begin at this moment: what it writes is younger than the lock, and
     stays.
     """
     living = set(living_drivers(store))
@@ -123,7 +123,7 @@ def temporary_files(store: Store) -> list[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """All of a folder; of a link, or of what is not a folder, itself only."""
+    """Remove a folder with all it holds; of a link, or of anything that is not a folder, remove only itself."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.unlink()
@@ -167,7 +167,7 @@ def status(store: Store, *, verify: bool = False) -> Status:
 
 
 def merge(target: Store, sources: Sequence[Store]) -> int:
-    """Copy the runs of other stores that are not here, verified one by one; how many.
+    """Copy the runs of other stores that are not here, verified one by one; returns how many.
 
     A run that both have must have the same numbers: a difference (another version, another machine) is refused.
     """
@@ -249,7 +249,7 @@ def damaged_runs(store: Store) -> list[str]:
 
 
 def _long_table(store: Store, cell: Cell, text: Callable[[str], str]) -> pa.Table | None:
-    """The runs of a cell below each other, with what they are in front, as ``text``; damaged ones are left out."""
+    """The runs of a cell below each other, their settings in front, as ``text`` writes them; damaged ones left out."""
     tables = []
     for seed in store.seeds(cell):
         try:
@@ -292,7 +292,7 @@ class Collected(NamedTuple):
 def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> Collected:
     """Remove damaged files, checkpoints of finished runs and temporary files; ``unplanned``: runs of no experiment.
 
-    Nobody may work here meanwhile, and nobody may begin: refused otherwise.
+    Refused while a sweep or merge is at work in the store; none can begin meanwhile.
     """
     with guarded(store.path / GUARD, alone=True), contextlib.closing(DriverLock(store.path / "drivers")) as lock:
         if set(living_drivers(store)) - {lock.token}:
@@ -316,7 +316,7 @@ def collect(store: Store, *, unplanned: bool = False, dry_run: bool = False) -> 
 
 
 def _idle_checkpoints(store: Store, done: set[str]) -> list[Path]:
-    """Checkpoints of cells with nothing left to do; none if it cannot be known what there is to do."""
+    """Checkpoints of cells with nothing left to do; none if what is left to do is not known."""
     paths = _own_files(store, "checkpoints", ".safetensors")
     try:
         runs = [run for experiment in store.require_specs() for run in experiment.runs()] if paths else []

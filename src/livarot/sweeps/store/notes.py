@@ -36,12 +36,12 @@ class Notes:
         write_atomic(own_folder(self.path / "failed") / f"{run.key}.json", canonical(note).encode())
 
     def clear_failures(self, keys: Iterable[str]) -> None:
-        """These runs succeeded after all."""
+        """Remove the notes of these runs, which succeeded after all."""
         for name in {f"{key}.json" for key in keys}.intersection(names_in(self.path / "failed")):
             (self.path / "failed" / name).unlink(missing_ok=True)
 
     def failures(self) -> dict[str, dict[str, Any]]:
-        """Notes of failed runs by key: content, attempts, traceback; what is no such note is left out."""
+        """Notes of failed runs by key: content, attempts, traceback; a file that is not such a note is left out."""
         found = {}
         for path in self._json_files("failed"):
             try:
@@ -66,7 +66,7 @@ class Notes:
         return [experiment for _, experiment in self._read_specs() if experiment is not None]
 
     def require_specs(self) -> list[Experiment]:
-        """All experiments that were run here, refused if one of them cannot be known any more."""
+        """All experiments that were run here, refused if one of their files is damaged."""
         for path, experiment in (read := self._read_specs()):
             if experiment is None:
                 text = f"{str(path)!r} is damaged: what it asked for is not known"

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
-READERS = 2  # verifying is mostly work, not waiting
-AT_ONCE = 64  # files of a task: to hand one out takes as long as to read a small file
+READERS = 2  # verifying is mostly computing, not waiting
+AT_ONCE = 64  # files handed to a thread together: handing over one takes as long as reading a small file
 T = TypeVar("T")
 
 

@@ -41,7 +41,7 @@ FILE_SCHEMA = 1
 MAX_BYTES = 1 << 31
 MAX_HEAD = 1 << 20
 WORDS = "stages_"
-SHORT = 2048  # episodes; below, most of a file is its head, and opening zstd costs more than all the rest
+SHORT = 2048  # episodes; a shorter file is mostly its head, and opening zstd costs more than all the rest
 LAYOUT: dict[str, Any] = {
     "use_dictionary": False,
     "write_statistics": False,
@@ -96,7 +96,7 @@ def summaries_of(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
 
 
 def _of_known(column: NDArray[Any], total: Callable[..., Any]) -> list[float | None]:
-    """``total`` of what is not missing in each row, None where all is."""
+    """``total`` of the numbers in each row that are not missing, None where all are."""
     missing = np.isnan(column)
     if not missing.any():
         return list(total(column, axis=1).tolist())
@@ -118,9 +118,9 @@ def encode(
     summary: dict[str, Any] | None = None,
     made_by: str | None = None,
 ) -> bytes:
-    """The bytes of a run's file; ``summary`` is :func:`summary_of` its columns, if that is known already.
+    """The bytes of a run's file; ``summary`` is :func:`summary_of` its columns, if it is known already.
 
-    ``made_by`` is the provenance as text, this code's if it is not given.
+    ``made_by`` is the provenance as text; that of this code if it is not given.
     """
     block = {name: columns[name][None] for name in COLUMNS}
     return encode_block([run], block, bits[None], [summary or summary_of(columns)], made_by)[0]
@@ -135,7 +135,7 @@ def encode_block(
 ) -> list[bytes]:
     """The bytes of the files of R runs of one cell, of T episodes each: columns (R, T), bits (R, T, words).
 
-    Step by step for all of them: run by run takes a third longer (the processor's caches).
+    Each step is done for all runs before the next one: run by run takes a third longer (the processor's caches).
     """
     if not runs:
         return []
@@ -165,7 +165,7 @@ def encode_block(
 
 
 class _Block(NamedTuple):
-    """Columns of R runs, (R, T) each, what is missing one fixed NaN, and their bits of coverage, (words, R, T)."""
+    """Columns of R runs, (R, T) each, with one fixed NaN where a number is missing; bits of coverage, (words, R, T)."""
 
     columns: list[NDArray[np.float64]]
     missing: list[NDArray[np.bool_] | None]
@@ -177,7 +177,7 @@ class _Block(NamedTuple):
         return cls(list(known), list(missing), np.ascontiguousarray(bits.transpose(2, 0, 1)))
 
     def words(self, row: int) -> int:
-        """How many columns the coverage of a run takes: none if its agent has no confidence sets."""
+        """How many columns the coverage of a run takes: 0 if its agent has no confidence sets."""
         missing = self.missing[_COVERED]
         return 0 if missing is not None and missing[row].all() else len(self.stages)
 
@@ -207,7 +207,7 @@ def _digest(columns: Iterable[NDArray[np.float64]], stages: Iterable[NDArray[np.
 
 
 def _with_one_nan(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """A column with one fixed NaN for all that is missing, and where that is."""
+    """A column with one fixed NaN for all missing numbers, and where they are."""
     numbers = np.ascontiguousarray(column, dtype=np.float64)
     missing = np.isnan(numbers)
     return (np.where(missing, np.nan, numbers), missing) if missing.any() else (numbers, None)
@@ -245,12 +245,12 @@ def _schema(words: int) -> pa.Schema:
 
 
 def is_key(text: str) -> bool:
-    """Can it be the key of a run?  Nothing else in a folder of runs is read, moved or deleted."""
+    """Can the text be the key of a run?  Files of other names in a folder of runs are not read, moved or deleted."""
     return _KEY.fullmatch(text) is not None
 
 
 def read_file(path: Path) -> tuple[bytes, os.stat_result]:
-    """The bytes of a run's file, and what it was when it was read; `Damaged` if it cannot be one."""
+    """The bytes of a run's file, and its status when it was read; `Damaged` if it cannot be one."""
     try:
         return read_regular(path, MAX_BYTES)
     except LivarotError as error:  # a link, a pipe, a folder, or too large
@@ -260,7 +260,7 @@ def read_file(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """The verified head of a file, without its columns; a `LivarotError` of one line if it is not one of ours."""
+    """The verified head of a file, without its columns; a `LivarotError` of one line if it is not a run's."""
     head = _head(path, _open(path))
     return head | {"content": parse_json(head["content"])}
 
@@ -275,7 +275,7 @@ def decode(path: Path, data: bytes | None = None) -> Record:
         _check_head(run, rows, words, head["summary"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         _damaged(path, "its head does not say what a run is", error)
-    # guarded by rows x width, which the verified head claims: what a damaged footer claims may be anything
+    # memory is bounded by rows x width as the verified head has them: a damaged footer may claim anything
     if file.metadata.num_rows != rows or rows * (len(COLUMNS) * 8 + 4 + 4 * words) > MAX_BYTES:
         _damaged(path, "it has another number of rows than its head says")
     try:
@@ -300,7 +300,7 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _run(content: str) -> Run:
-    """The run of a canonical content; runs of a cell share it, and what is known of it."""
+    """The run of a canonical content; runs of one cell share the `Cell`, and what it has computed."""
     common, _, seed = content.rpartition(_SEED)
     return _shared(common)[0].run(int(seed[:-1]))
 
@@ -323,7 +323,7 @@ def _episodes(rows: int) -> NDArray[np.int32]:
 
 
 def _check_head(run: Run, rows: Any, words: Any, summary: Any) -> None:
-    """A head with a right digest may still be forged: what others compute with has the right types."""
+    """A head with a right digest may still be forged: refuse wrong types in what is computed with later."""
     whole = all(type(value) is int and value >= 0 for value in (run.seed, rows, words)) and run.seed < MAX_SEED
     named = isinstance(run.cell.environment, str) and isinstance(run.cell.agent, str)
     settings = isinstance(run.cell.environment_settings, dict) and isinstance(run.cell.agent_settings, dict)
@@ -349,7 +349,7 @@ def _open(path: Path, data: bytes | None = None) -> pq.ParquetFile:
 
 
 def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
-    """The head, its content still the text that the key is the hash of."""
+    """The head; its content is still text, whose hash is the key."""
     try:
         head, whole = _parsed((file.metadata.metadata or {}).get(_ENTRY, b"null"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -369,8 +369,8 @@ def _head(path: Path, file: pq.ParquetFile) -> dict[str, Any]:
 def _parsed(text: bytes) -> tuple[dict[str, Any], bool]:
     """The head and whether it matches its digest.
 
-    As it is written here, the text without its digest is what that is the hash of, and the content, much the longest
-    part, need not be taken apart; another order of the fields is a later version's.
+    In the order written here, the digest is the hash of the text without it, and the content, by far the longest part,
+    need not be parsed; another order of the fields comes from a later version.
     """
     usual = _HEAD.fullmatch(text)
     if usual is not None:

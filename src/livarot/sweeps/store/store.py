@@ -1,11 +1,11 @@
-"""A store of runs: one Parquet file per run, an index that can be rebuilt, nothing that is half-written.
+"""A store of runs: one Parquet file per run, an index that can be rebuilt, nothing half-written.
 
     runs/KEY.parquet     complete or absent; KEY is the SHA-256 of the run's content
-    failed/KEY.json      what a run that did not succeed died of; it never counts as done
+    failed/KEY.json      why a run failed; it never counts as done
     corrupt/             damaged files, set aside
     checkpoints/         runs under way
     specs/KEY.json       the experiments that were run here
-    drivers/, running/   who works here now
+    drivers/, running/   the drivers and tasks at work now
     index.sqlite         quick answers (:mod:`livarot.sweeps.store.index`)
 
 Reading verifies: a damaged file is moved to ``corrupt/`` and its run is missing again.
@@ -73,7 +73,7 @@ RUN_FILES = re.compile(rf"(?<![^/])[0-9a-f]{{64}}{re.escape(SUFFIX)}(?![^/])")  
 
 
 class Entry(NamedTuple):
-    """What the index keeps of a run, beside the content."""
+    """What the index keeps of a run, besides the content."""
 
     summary: dict[str, Any]
     size: int
@@ -97,7 +97,7 @@ class Store(Notes):
 
     @property
     def index(self) -> Index:
-        """The index; a damaged one is made anew, and where SQLite cannot write it is kept in memory."""
+        """The index; a damaged one is rebuilt, and where SQLite cannot write, it is kept in memory."""
         if self._index is None:
             path = self.path / INDEX
             check_own(self.path)  # SQLite would follow a link
@@ -107,7 +107,7 @@ class Store(Notes):
                 logger.warning("no index in %s (%s): one is made in memory", self.path, error)
                 self._index = Index(":memory:")
             except sqlite3.DatabaseError as error:
-                logger.warning("the index is damaged and made anew: %s", error)
+                logger.warning("the index is damaged and is rebuilt: %s", error)
                 self._drop_index()
                 self._index = Index(path)
         return self._index
@@ -128,7 +128,7 @@ class Store(Notes):
         return self.path / "runs" / f"{key}{SUFFIX}"
 
     def _name(self, key: str) -> str:
-        return f"{self.path}/runs/{key}{SUFFIX}"  # asked for every run, and a Path takes five times as long
+        return f"{self.path}/runs/{key}{SUFFIX}"  # needed for every run, and a Path takes five times as long
 
     def has(self, key: str) -> bool:
         return os.access(self._name(key), os.F_OK)
@@ -140,7 +140,7 @@ class Store(Notes):
     def put_all(
         self, blocks: Iterable[tuple[Sequence[Run], Mapping[str, NDArray[Any]], NDArray[np.int32]]]
     ) -> list[Entry]:
-        """Write runs, each all or nothing; the disk is asked for all of them together.
+        """Write runs, each all or nothing; all of them are forced to disk together.
 
         A block has runs of one cell, their columns (R, T) and bits (R, T, words).
         """
@@ -177,8 +177,8 @@ class Store(Notes):
             raise
 
     def _verified(self, key: str, path: Path, known: Mapping[str, Any] | None = None) -> tuple[Record, Entry]:
-        """A run and what to note of it.  ``known`` is what the index has: other bytes must at least be those of a
-        whole file, as it is written here.
+        """A run and what to note of it.  ``known`` is its row in the index: a file with other bytes than noted there
+        must at least be complete, as this code writes it.
         """
         try:
             data, stat = read_file(path)
@@ -202,7 +202,7 @@ class Store(Notes):
     def set_aside(self, key: str, damage: Damaged) -> None:
         """Move a damaged file to ``corrupt/``: its run is missing again.
 
-        Unless another process was faster, and what is there now is not what was read.
+        It stays if another process has replaced it since it was read.
         """
         path, seen = self.run_path(key), damage.seen
         with contextlib.suppress(FileNotFoundError):
@@ -273,7 +273,7 @@ class Store(Notes):
         except Damaged as error:
             return error
         except LivarotError as error:
-            if self.has(key):  # a later version's file, or one that cannot be read: not ours to move
+            if self.has(key):  # a later version's file, or one that cannot be read: it is not moved
                 raise
             logger.debug("%s", error)
             return None
@@ -303,7 +303,7 @@ class Store(Notes):
             logger.warning("the index could not be written (%s); the files are complete", error)
 
     def _known(self) -> dict[str, tuple[str, int, int, str, str]]:
-        """The files in the index, each of a known cell; nothing if it is damaged."""
+        """The files in the index, each of a known cell; empty if the index is damaged."""
         try:
             found = self.index.files()
             if {row[-1] for row in found.values()} <= {row["cell"] for row in self.index.cells()}:
@@ -314,11 +314,11 @@ class Store(Notes):
             return {}
 
     def _doubt(self, error: Exception) -> None:
-        """An index that cannot be read is made anew, unless others are at work with it: then it may be whole."""
+        """Rebuild an index that cannot be read, unless others are at work with it: then it may be intact."""
         if is_busy(error):
-            logger.warning("the index cannot be read (%s): the files are", error)
+            logger.warning("the index cannot be read (%s): the files are read instead", error)
             return
-        logger.warning("the index is damaged and made anew: %s", error)
+        logger.warning("the index is damaged and is rebuilt: %s", error)
         self.close()
         self._drop_index()
 
@@ -327,14 +327,14 @@ class Store(Notes):
             (self.path / name).unlink(missing_ok=True)
 
     def rebuild(self) -> Sync:
-        """Make the index anew from the files; seconds and dates of the runs are lost with the old one."""
+        """Rebuild the index from the files; seconds and dates of the runs are lost with the old one."""
         self.close()
         self._drop_index()
         return self.sync()
 
     # ---------------------------------------------------------------- for tables and figures
     def cells(self, *, synced: bool = False) -> list[Cell]:
-        """What was run, each once, in the order of environment, agent and episodes (``synced``: :meth:`sync` was)."""
+        """What was run, each once, in the order of environment, agent and episodes (``synced``: after :meth:`sync`)."""
         if not synced:
             self.sync()
         used = self.index.counts()
@@ -343,7 +343,7 @@ class Store(Notes):
         return [_cell(row) for row in rows]
 
     def _rows(self, cell: str | None = None) -> list[dict[str, Any]]:
-        """Rows of the index, every digest checked; if one is wrong, those of an index made anew."""
+        """Rows of the index, every digest checked; if one is wrong, those of the rebuilt index."""
         try:
             return self.index.runs(cell)
         except (IndexDamaged, sqlite3.DatabaseError) as error:
@@ -369,7 +369,7 @@ class Store(Notes):
         """The runs of a cell as `livarot.run` gives them, verified; all seeds that are there, or these."""
         chosen = self.seeds(cell) if seeds is None else list(seeds)
         if not chosen:
-            raise bad("cell", "no run of it is in the store", cure="run the experiment first")
+            raise bad("cell", "the store has no run of it", cure="run the experiment first")
         records = [self.read(cell.run(seed).key) for seed in chosen]
         columns = {name: np.stack([record.columns[name] for record in records]) for name in COLUMNS}
         words = {record.bits.shape[1] for record in records}
