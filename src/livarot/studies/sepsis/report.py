@@ -37,7 +37,7 @@ def table(study: SepsisStudy) -> str:
 
 
 def rows(study: SepsisStudy) -> list[list[str]]:
-    """The table a reader wants: policy, survival, deaths that the optimum would have avoided."""
+    """The table of the results: policy, survival, deaths that the optimum would have avoided."""
     found = [["optimal policy", f"{study.optimum:.4f}", ""]]
     for curve in study.curves:
         lost = curve.lost(study.optimum)
@@ -54,7 +54,7 @@ def rows(study: SepsisStudy) -> list[list[str]]:
 def text(study: SepsisStudy) -> str:
     """What was done and what came out, every number from the study."""
     paragraphs = [
-        "A demonstration on a public simulator (ICU-Sepsis). It is no medical advice: the hospital is made up, the "
+        "A demonstration on a public simulator (ICU-Sepsis). It is not medical advice: the hospital is made up, the "
         "simulator's own model is an estimate from records, and nothing here was checked on patients.",
         f"A hospital with weights {_list(study.weights)} on (death x vasopressor, death x fluid, SOFA x vasopressor, "
         f"SOFA x fluid), {study.horizon} treatments per patient, {study.n_patients} patients, "
