@@ -2,8 +2,8 @@
 
 Rows A, B, C, D compare three sides on one workload (workloads.py), backward compares with quantecon; growth,
 cores and first do not need another side. README.md says what each side includes. Seconds are CPU seconds of one thread
-unless called wall, best of REPEATS rounds, all sides in turn in one process. A target that is missed is printed as UNMET
-and changes nothing else; results that disagree make the exit status 1.
+unless called wall, best of REPEATS rounds, all sides in turn in one process. A target that is missed is printed as
+UNMET and changes nothing else; results that disagree make the exit status 1.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_a_broken_promise_is_red_and_one_episode_is_a_marker(watched, tmp_path):
     assert page.locator("#audit tr.bad").count() == 1
     assert page.locator("#audit tbody td").nth(5).text_content() == "95.0 %"
     assert page.evaluate("document.getElementById('curves').data.map(t => t.mode)") == ["markers"]
-    assert page.locator("#no-pairs").text_content() == "There is one agent only here."
+    assert page.locator("#no-pairs").text_content() == "There is only one agent here."
     assert "1 agent, 1 environment" in page.locator("p.note").first.text_content()
     assert watched.problems == []
 
