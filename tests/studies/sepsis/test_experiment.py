@@ -94,7 +94,7 @@ def test_the_text_says_only_what_holds():
     told = " ".join(report.text(study).split())
     assert "stays above" not in told  # above the nominal optimum once, but not for good
     assert "closes -100.0 %" in told
-    assert "radius 0.1) survives in 0.6000" in told
+    assert "radius 0.1) 0.6000 of the patients survive" in told
 
 
 @installed
