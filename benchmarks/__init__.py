@@ -1,2 +1,2 @@
-"""Peers, the practical limit, and the workloads they share. Run the scripts from the project's root:
-``python -m benchmarks.check_yardsticks``."""
+"""Benchmarks against peers and a practical limit, and the workloads they share. Run the scripts from the project's
+root: ``python -m benchmarks.check_yardsticks``."""

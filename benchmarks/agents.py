@@ -6,8 +6,8 @@ budget: the best of at most 12 points of a grid on seeds 1000..1004, by ``livaro
 intervals of the mean over seeds.
 
 Speed is episodes per CPU second of the default settings, all seeds together as replicas in one thread, kernels warm,
-and also of one seed alone.  All agents know the rewards, and the reachable sets too; only the tabular ``*-any`` take
-every next state for possible, as public libraries do.
+and also of one seed alone.  All agents know the rewards, and the reachable sets too; only the tabular ``*-any`` treat
+every next state as possible, as public libraries do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from livarot import agents, envs
 
 N_EPISODES = 1000
 TUNING = range(1000, 1005)
-FIRST_SEED = 300  # of the evaluation; smaller ones were looked at while defaults were chosen
+FIRST_SEED = 300  # of the evaluation; smaller seeds were used while defaults were chosen
 Models = Callable[[Sequence[int]], Any]
 
 

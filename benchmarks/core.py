@@ -1,9 +1,9 @@
 """How fast the library is: ``python -m benchmarks.core [--json] [--only A,B] [--quick]``.
 
-Rows A, B, C, D compare three sides on one workload (workloads.py), backward compares with quantecon, growth,
-cores and first need no other side. README.md says what each side includes. Seconds are CPU seconds of one thread unless
-called wall, best of REPEATS rounds, all sides in turn in one process. A target that is missed is printed as UNMET and
-changes nothing else; results that disagree make the exit status 1.
+Rows A, B, C, D compare three sides on one workload (workloads.py), backward compares with quantecon; growth,
+cores and first do not need another side. README.md says what each side includes. Seconds are CPU seconds of one thread
+unless called wall, best of REPEATS rounds, all sides in turn in one process. A target that is missed is printed as
+UNMET and changes nothing else; results that disagree make the exit status 1.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def three_sides(
 ) -> None:
     """Time the workloads together, all seeds and episodes; the naive side by its inner problems.
 
-    ``enough``: so many iterations would have done; a figure says what the naive ratio would be with them.
+    ``enough`` iterations would have sufficed: a figure says what the naive ratio would be with them.
     """
     ours = [Library.of(case, frank_wolfe) for case in cases]
     theirs = [one.cpp(frank_wolfe) for one in ours]

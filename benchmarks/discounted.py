@@ -1,7 +1,7 @@
 """Discounted planning beside QuantEcon: ``python -m benchmarks.discounted [--states N] [--json]``.
 
 Random sparse models, 4 actions, 10 successors, gamma = .95, .999, .9999, error 1e-6 on both sides; CPU seconds, best of
-three rounds by turns, and what the process has needed beyond the model.
+three rounds by turns, and the memory that the process needed beyond the model.
 """
 
 from __future__ import annotations

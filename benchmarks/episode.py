@@ -1,4 +1,4 @@
-"""What an episode costs whatever the seeds: ``python -m benchmarks.episode [--json] [--quick]``.
+"""What an episode costs however many seeds there are: ``python -m benchmarks.episode [--json] [--quick]``.
 
 ``livarot.run(hard_chain(5), Livarot(), K)`` with R seeds, R = 8, 16, .., 40 (whole lanes).  The time of an episode is
 a + b R: ``python_us`` is a, which is paid however many seeds there are (the interpreter, the calls of compiled code),

@@ -82,7 +82,7 @@ def _fitted(fit: MNLTransition) -> Fitted:
 
 
 def numpy_newton(features: FloatArray, chosen: IntArray, tol: float = 1e-8) -> Fitted:
-    """What one writes in ten minutes: softmax, centred features, Newton, on whole arrays."""
+    """What a researcher writes in ten minutes: softmax, centred features, Newton, on whole arrays."""
     n, size, dim = features.shape
     theta = np.zeros(dim)
     taken = features[np.arange(n), chosen]

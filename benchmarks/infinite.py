@@ -1,4 +1,4 @@
-"""Regret of UCMNLK without an end: Park's two-state instance and RiverSwim, against the optimal and uniform policies.
+"""Regret of UCMNLK on problems without an end (Park's two states, RiverSwim), and of the optimal and uniform policies.
 
     python benchmarks/infinite.py [--quick] [--json]
 

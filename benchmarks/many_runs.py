@@ -36,7 +36,7 @@ from livarot.sweeps.tasks import GROUP
 HORIZON = 5
 LONG = 10.0  # seconds
 Cost: TypeAlias = tuple[float, float, float]  # seconds, seconds of processors, GB
-# new processes find the bytecode of all modules, as where livarot is installed
+# new processes find the bytecode of all modules, as in an installed livarot
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 # seconds and GB, by number of runs
 GOALS = {

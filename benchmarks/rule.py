@@ -1,4 +1,4 @@
-"""What a rule of one's own costs beside a built-in one of the same work: ``python -m benchmarks.rule [--json]``.
+"""What a user's rule costs beside a built-in one that does the same work: ``python -m benchmarks.rule [--json]``.
 
 ``steep`` adds the slope at the centre to p.V, as ``VarianceBonus`` does before its last terms; it is not in the
 package.  Both plan the same dense model, by turns, in CPU seconds, best of the rounds.  ``compile_seconds`` is what the
@@ -30,7 +30,7 @@ def steep(choice: Any, v: Any, settings: Any) -> Any:
 
 
 def fresh_rule() -> Any:
-    """A rule that nobody has compiled: its constant is another one each time."""
+    """A rule that was not compiled before: its constant is a new one each time."""
     more = time.time_ns() * 1e-30
 
     @livarot.rule

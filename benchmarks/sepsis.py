@@ -98,7 +98,7 @@ def measure(dim: int, repeats: int) -> Row:
 
 
 def peak_megabytes(dim: int) -> float:
-    """Load, solve, plan with both rules; what this process needed at most."""
+    """Load, solve, plan with both rules; the peak memory of this process."""
     mdp = icu_sepsis(learn_nominal=dim == 5)
     livarot.solve(mdp)
     agent = livarot.agents.Livarot()

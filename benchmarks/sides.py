@@ -137,7 +137,7 @@ def compare_naive(row: Row, label: str, workload: Workload, frank_wolfe: bool, b
 class NaiveSample:
     """Inner problems of one planning pass with the values, centres and Gram matrices of a run's end.
 
-    ``size`` None is every (h, s, a), in order; else so many, drawn uniformly.
+    ``size`` None is every (h, s, a), in order; otherwise that many, drawn uniformly.
     """
 
     def __init__(self, workload: Workload, theta: Floats, gram: Floats, radius: float, size: int | None) -> None:

@@ -3,7 +3,7 @@
     python -m benchmarks.sweep [--runs 2000] [--episodes 200] [--workers 2] [--repeats 5] [--json FILE]
 
 Overhead: a grid of hard chains (H = 5, T = 200) with LIVAROT, 40 seeds per cell, through `livarot.sweeps.driver`
-into an empty store (files forced to disk), against the same runs as bare loops, in as many new processes of joblib's:
+into an empty store (files forced to disk), against the same runs as bare loops in as many new joblib processes:
 
     one by one     `livarot.run` with one seed per call: a loop per run
     grouped        `livarot.run` with the 40 seeds of a cell at once, as the sweep itself does it
@@ -82,7 +82,7 @@ def timed_bare(experiment: Experiment, workers: int, grouped: bool, folder: Path
 
 
 def processor_time() -> float:
-    """Of this process and of those it started that have ended: seconds of user and system."""
+    """User and system seconds of this process and of the ended ones that it started."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -122,7 +122,7 @@ def main() -> None:
     times: dict[str, list[float]] = {}
     spent: dict[str, list[float]] = {}
     folder = Path(tempfile.mkdtemp(prefix="livarot-bench-"))
-    # new processes find the bytecode of all modules, as where livarot is installed
+    # new processes find the bytecode of all modules, as in an installed livarot
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     timed_sweep(small, options.workers, folder / "first")
     timed_bare(small, options.workers, grouped=True)

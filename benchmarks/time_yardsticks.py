@@ -4,7 +4,7 @@ C++: best of ``REPEATS`` full runs, one thread, without and with the judge and t
 Frank-Wolfe (30 iterations). NumPy: extrapolated, never run in full. A: one episode per horizon, times T and
 the seeds. B, C, D: the mean of a sample of inner problems (uniform over stages, states and actions, the
 values, centres and Gram matrices being those of a run), times H S A T and the seeds; everything but planning
-is left out, which favours it.
+is left out, which favours NumPy.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
 
 
 def test_a_killed_writer_leaves_a_complete_file(tmp_path):
-    """Kill a process that rewrites one file without pause: at each moment one version is whole."""
+    """Kill a process that rewrites one file without pause: at each moment one complete version is there."""
     path = tmp_path / "x"
     code = (
         "import sys, itertools; import numpy as np; from livarot.storage import save_tensors\n"

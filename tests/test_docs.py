@@ -24,7 +24,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def tokens(text: str) -> list[str]:
-    """What stands in backticks outside of code blocks, without the arguments of a call."""
+    """The texts in backticks outside of code blocks, without the arguments of a call."""
     return sorted({re.sub(r"\(.*\)$", "", t) for t in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))})
 
 

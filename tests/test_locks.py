@@ -1,4 +1,4 @@
-"""What is installed: wheels with hashes, complete, nothing that nobody imports."""
+"""What is installed: wheels with hashes, complete, and nothing that is never imported."""
 
 import re
 import tomllib

@@ -80,7 +80,7 @@ def offences(tree: ast.AST, *, may_print: bool = False) -> list[str]:
 
 
 def project_files() -> list[Path]:
-    """What is tracked or about to be; without git, all but the folders that are made."""
+    """The files that git tracks or would track; without git, all files except those in generated folders."""
     git = shutil.which("git")
     if git and (ROOT / ".git").exists():
         command = [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -194,7 +194,7 @@ def test_no_host_and_no_machine_path_in_any_file():
 
 # ---------------------------------------------------------------- sizes
 MOST_LINES, MOST_CODE, MOST_PARAMETERS = 400, 60, 8
-# What has more than eight parameters, and why it may.
+# Functions with more than eight parameters, and why they may have them.
 KEYWORDS = "users call it with keywords, one for each thing that can be said"
 OPTIONS = "one parameter per option of a command"
 BEHIND = "what stands behind such a function, with the same keywords"

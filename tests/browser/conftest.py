@@ -19,7 +19,7 @@ def browser():
 
 
 class Watched:
-    """A page, and all it said, asked for and stumbled over."""
+    """A page, and its console messages, requests and errors."""
 
     def __init__(self, page):
         self.page, self.problems, self.requests = page, [], []

@@ -203,7 +203,7 @@ def websocket(port, **headers):
 
 
 def test_a_foreign_host_or_origin_gets_nothing(tmp_path):
-    """DNS rebinding: a name of somebody else's that points to 127.0.0.1 is of one origin with the board."""
+    """DNS rebinding: another site's name that points to 127.0.0.1 shares the board's origin."""
     store = filled_store(tmp_path / "store", n_seeds=1)
     with served(store, tmp_path, "--host=Board.example.org") as port:
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "board.example.org"):

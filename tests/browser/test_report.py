@@ -128,7 +128,7 @@ def test_a_broken_promise_is_red_and_one_episode_is_a_marker(watched, tmp_path):
     assert page.locator("#audit tr.bad").count() == 1
     assert page.locator("#audit tbody td").nth(5).text_content() == "95.0 %"
     assert page.evaluate("document.getElementById('curves').data.map(t => t.mode)") == ["markers"]
-    assert page.locator("#no-pairs").text_content() == "There is one agent only here."
+    assert page.locator("#no-pairs").text_content() == "There is only one agent here."
     assert "1 agent, 1 environment" in page.locator("p.note").first.text_content()
     assert watched.problems == []
 
@@ -176,7 +176,7 @@ def test_hostile_names_run_nothing(watched, tmp_path):
     assert watched.problems == []
     assert watched.requests == [path.as_uri()]
     told = " ".join(page.locator("#table td").all_text_contents())
-    assert all(name in told for name in HOSTILE[:18])  # the rest has signs that a browser shows in its own way
+    assert all(name in told for name in HOSTILE[:18])  # the rest has characters that a browser shows in its own way
 
 
 def test_names_with_dollars_are_no_mathematics(watched, tmp_path):
@@ -195,7 +195,7 @@ def test_names_with_dollars_are_no_mathematics(watched, tmp_path):
 
 
 def test_the_policy_stops_scripts_that_are_not_its_own(watched, path, tmp_path):
-    """Were a name to get through, it would still not run: a script put into the file by hand does not."""
+    """Even if a name got through, it would not run: a script put into the file by hand does not."""
     text = path.read_text(encoding="utf-8")
     other = tmp_path / "other.html"
     inserted = "</h1><script>window.pwned=1</script><img src=x onerror='pwned=1'>"

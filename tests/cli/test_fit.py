@@ -94,7 +94,7 @@ def test_rewards_in_words(model):
         "new": "neither a file nor",
         "new=1,new=2": "is given twice",
         "old=1": "'old' is not known",
-        "new=x": "'x' is no number",
+        "new=x": "'x' is not a number",
     }.items():
         with pytest.raises(livarot.LivarotError, match=match):
             cli_plan.parse_reward(fit, text)
@@ -103,7 +103,7 @@ def test_rewards_in_words(model):
 def test_plan_refuses(model, tmp_path):
     with pytest.raises(livarot.LivarotError, match="both given"):
         cli_plan.command(model=model, **PLAN, robust="0.1", optimistic=0.9)
-    with pytest.raises(livarot.LivarotError, match="robust: 'much' is no number; or 'auto'"):
+    with pytest.raises(livarot.LivarotError, match="robust: 'much' is not a number; or 'auto'"):
         cli_plan.command(model=model, **PLAN, robust="much")
     with pytest.raises(livarot.LivarotError, match="start: 'old' is not known"):
         cli_plan.command(model=model, **(PLAN | {"start": "old"}))

@@ -1,4 +1,4 @@
-"""What a store may contain, seen by those who look at it: in a terminal, in a spreadsheet."""
+"""What a hostile store may contain, as it is shown in a terminal and in a spreadsheet."""
 
 import csv
 
@@ -23,7 +23,7 @@ def call(*arguments):
 
 @pytest.fixture
 def store(tmp_path):
-    """Runs of agents with the names of formulas, in environments likewise."""
+    """Runs of agents and environments that are named like formulas."""
     with Store(tmp_path / "store", create=True) as made:
         for name in FORMULAS:
             cell = Cell(name, {"x": name}, name, {name: 1}, 3)
@@ -41,7 +41,7 @@ def test_a_csv_has_no_formulas(store, tmp_path):
     for name in ("environment", "agent"):
         guarded = [f"'{text}" for text in FORMULAS if text not in ('"=1', "plain")]
         assert {row[name] for row in rows} == {*guarded, '"=1', "plain"}
-    assert all(float(row["regret"]) < 0 for row in rows)  # numbers are no formulas
+    assert all(float(row["regret"]) < 0 for row in rows)  # numbers are not formulas
 
 
 def test_a_parquet_file_has_the_names_as_they_are(store, tmp_path):

@@ -106,7 +106,7 @@ def test_progress_in_lines():
     show(Snapshot(100, 99, 1, 1000, 1000, 25.0))
     assert said[0] == "0 of 100 runs"
     assert said[1] == "40 of 100 runs, 40 episodes/s, 0:00:15 left"
-    show(Snapshot(100, 99, 1, 1000, 1000, 25.1))  # a sweep says its end more than once
+    show(Snapshot(100, 99, 1, 1000, 1000, 25.1))  # a sweep reports its end more than once
     assert said[-1] == "99 of 100 runs, 1 failed, 40 episodes/s"
     assert len(said) == 4
 
@@ -263,7 +263,7 @@ def test_a_problem_made_for_other_episodes_is_noted(spec, tmp_path):
     assert "note" not in run(meant, tmp_path / "other", "--dry-run").output
 
 
-# -------------------------------------------------------------------- how cells are told
+# -------------------------------------------------------------------- how cells are named
 def test_the_same_lines_in_the_same_order(spec, tmp_path):
     """Labels, presets and what varies, also where it is the default; one order everywhere."""
     default = agents.Livarot().beta_scale
@@ -434,7 +434,7 @@ def test_commands_without_a_store_import_too(own_module):
 
 
 def test_every_command_that_knows_names_can_import():
-    """A new command either takes --import or stands here, since it builds nothing by name."""
+    """A new command either takes --import or is listed here, since it builds nothing by name."""
     from livarot.cli.app import app as whole
 
     without = {"doctor", "fit", "merge", "plan", "reproduce", "sepsis", "variance", "version", "warmup"}
@@ -474,7 +474,7 @@ def test_a_module_that_cannot_be_imported(own_module, spec, tmp_path, text, says
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_two_interrupts_still_tell_how_to_resume(tmp_path):
-    """From outside: the second one comes while the first one is being obeyed."""
+    """From outside: the second Ctrl-C comes while the first one is being handled."""
     from tests.faults.tools import ROOT
 
     path = tmp_path / "slow.toml"

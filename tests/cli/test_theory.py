@@ -62,7 +62,7 @@ def test_tables(capsys):
 
 
 def test_a_bracket_and_what_no_float_holds(capsys):
-    """Eight outcomes: kappa is a bracket.  B = 400: its bound is a power of ten; JSON has None beside a logarithm."""
+    """Eight outcomes: kappa is a bracket.  B = 400: its bound is a power of ten; JSON has null beside a logarithm."""
     wide = ["n_states=8", "n_actions=1", "n_reachable=8", "dim=7", "horizon=2"]
     cli_theory.command(env="random", settings=wide, n_episodes=10)
     assert "[" in capsys.readouterr().out

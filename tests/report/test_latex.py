@@ -1,4 +1,4 @@
-"""The LaTeX table: bold for learners, numbers that fit their intervals, names that are no commands."""
+"""The LaTeX table: bold for learners, numbers that fit their intervals, names that are not commands."""
 
 import re
 
@@ -32,7 +32,7 @@ def test_only_the_best_learner_is_bold(tmp_path):
     rows = rows_of(table_of(tmp_path / "a", ["oracle", "psrl", "livarot", "uniform"]))
     assert [row.split(" & ")[0] for row in rows] == [rf"\quad {x}" for x in ("oracle", "psrl", "livarot", "uniform")]
     assert ["mathbf" in row for row in rows] == [False, False, True, False]
-    assert "mathbf" not in table_of(tmp_path / "b", ["oracle", "livarot", "uniform"])  # nobody to be better than
+    assert "mathbf" not in table_of(tmp_path / "b", ["oracle", "livarot", "uniform"])  # a single learner has no rival
 
 
 def test_numbers_are_right_aligned_with_two_digits_of_half_the_interval(tmp_path):

@@ -88,14 +88,14 @@ def test_the_interval_of_an_interquartile_mean_covers_93_to_97_percent_of_2000_e
 @pytest.mark.parametrize("seeds", [20, 40])
 @pytest.mark.parametrize("name", [name for name in LAWS if "ties" in name])
 def test_with_ties_it_covers_93_to_98_percent(name, seeds):
-    """Too much, if anything: the truth can be a value that an end of the interval often has."""
+    """With ties an interval covers too much, if anything: the truth is often exactly one of its ends."""
     assert 0.93 <= coverage(name, "iqm", seeds, 2000) <= 0.98
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "seeds", "documented"), HEAVY)
 def test_the_mean_of_a_heavy_tail_is_covered_as_often_as_the_documents_say(name, seeds, documented):
-    """Most samples do not have the values that make the mean.  10,000 experiments, a standard error of .27 %; four."""
+    """Most samples lack the values that make the mean.  10,000 experiments, four standard errors of .27 %."""
     assert abs(coverage(name, "mean", seeds, 10_000) - documented) <= 4 * 0.0027
 
 

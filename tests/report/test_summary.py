@@ -63,7 +63,7 @@ def test_a_scaled_down_radius_is_measured_and_promises_nothing(tmp_path):
 
 
 def test_regret_that_cannot_be_negative_has_no_negative_ends(tmp_path):
-    """Two seeds of six are far below the others: bootstrap-t goes below 0.  Realised regret may."""
+    """Two seeds of six are far below the others: bootstrap-t goes below 0, as realised regret may."""
     cell = Cell.of("hard-chain", {"horizon": 4}, "psrl", {}, 20)
     with Store(tmp_path / "store", create=True) as store:
         for seed in range(6):

@@ -56,7 +56,7 @@ def test_what_progress_raises_ends_the_other_cells_at_their_next_count():
         try:
             while True:
                 time.sleep(0.001)
-                count(0)  # nothing is done, but it may have to end
+                count(0)  # no unit is done, but the study may have to end here
         except Stopped:
             stopped.set()
             raise

@@ -1,8 +1,8 @@
 """The live board: a page on this machine that shows a store while a sweep fills it.  It only reads.
 
 ``livarot board STORE`` starts it (extra ``livarot[board]``).  The server listens on 127.0.0.1 and sends nothing
-anywhere.  A page of another site can have its own name point to 127.0.0.1 and would then be of one origin with the
-board (DNS rebinding), so a request must also name the board by an address that is known here: `KnownHosts`.
+anywhere.  A page of another site can have its own name point to 127.0.0.1 and would then share the board's origin
+(DNS rebinding), so a request must also name the board by an address that is known here: `KnownHosts`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]  # ASGI
 
 
 def settings(port: int = PORT) -> dict[str, Any]:
-    """What streamlit is told.
+    """The settings of streamlit.
 
     >>> settings()["server.address"]
     '127.0.0.1'

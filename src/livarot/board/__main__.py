@@ -23,20 +23,20 @@ BEAT = 0.5  # seconds
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent has ended, whatever ended that."""
+    """End this process when its parent has ended, however that happened."""
     while os.getppid() == parent:
         time.sleep(BEAT)
     os._exit(3)  # a board only reads: nothing is lost
 
 
 def serve(store: str, port: int, hosts: Sequence[str], imports: Sequence[str]) -> None:
-    """Until a signal ends it."""
+    """Serve the board until a signal ends it."""
     import streamlit
 
     app: Any = getattr(streamlit, "App", None)
     if not hasattr(app, "run"):
         raise bad("board", f"streamlit {streamlit.__version__} is too old", cure="pip install 'livarot[board]'")
-    from starlette.middleware import Middleware  # what streamlit is made of
+    from starlette.middleware import Middleware  # streamlit is built on it
 
     guard = Middleware(KnownHosts, hosts=known_hosts(port, hosts))
     before = list(sys.path)

@@ -22,10 +22,10 @@ from livarot.sweeps.keys import Cell
 from livarot.sweeps.names import cell_name, cell_names, counted, distinct, planned_cells, printable, reason
 
 REFRESH_SECONDS = 3.0
-AT_FIRST = 6  # agents shown before one chooses
+AT_FIRST = 6  # agents shown before the user chooses
 NAMED = 3  # experiments in the heading
-LINE = 60  # signs on a line of a legend
-SHORT = 48  # signs of a name in a table or a menu; the choice of agents and the legend have all of it
+LINE = 60  # characters on a line of a legend
+SHORT = 48  # characters of a name in a table or a menu; the choice of agents and the legend show all of it
 MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")  # ASCII punctuation: all that Markdown can give a meaning
 
 
@@ -63,7 +63,7 @@ def failed_runs(runs: Runs) -> list[dict[str, Any]]:
             cell, seed = Cell.from_content(note["content"]), note["content"]["seed"]
             name = names.get(cell.key) or cell_name(cell)
         except (KeyError, TypeError, AttributeError):
-            name, seed = key, None  # no note of ours
+            name, seed = key, None  # not a note that livarot wrote
         told = reason(str(note.get("traceback", "")))
         found.append({"reason": told, "seed": seed, "attempts": note.get("attempts"), "run": name})
     return found
@@ -77,7 +77,7 @@ def planned_runs(runs: Runs) -> dict[str, int]:
             for cell in experiment.cells():
                 wanted.setdefault(cell.key, set()).update(experiment.seed_list())
         except LivarotError:
-            continue  # of things that are not registered here
+            continue  # it names agents or environments that are not registered here
     return {key: len(seeds) for key, seeds in wanted.items()}
 
 

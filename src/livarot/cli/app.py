@@ -2,8 +2,8 @@
 
 Only typer is imported here; the module of a command is imported when it runs.
 
-Exit codes: 0 done, 1 not all of it (``run``, ``export``, ``doctor``, ``status --check``), 2 refused (one line on
-standard error), 130 interrupted.
+Exit codes: 0 done, 1 not everything could be done (``run``, ``export``, ``doctor``, ``status --check``), 2 refused (one
+line on standard error), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def theory(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     imports: Imports = None,
 ) -> None:
-    """Constants, regret bound term by term and lower bound of a problem; with --run, whether they are kept."""
+    """Constants, regret bound term by term and lower bound of a problem; with --run, whether a run keeps to them."""
     call("theory", locals() | {"workers": None})
 
 
@@ -129,7 +129,7 @@ def sepsis(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
 ) -> None:
-    """Learn to treat in a simulated hospital, from the nominal model on.  A demonstration, no medical advice."""
+    """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
     call("sepsis", locals())
 
 
@@ -141,7 +141,7 @@ def tune(
     n_episodes: Annotated[int, typer.Option("--episodes", help="Episodes per run.")] = 1000,
     n_seeds: Annotated[int, typer.Option("--seeds", help="Tuning seeds, from 1000 on.")] = 5,
     settings: Annotated[list[str] | None, typer.Option("--set", help="key=value of the environment; repeat.")] = None,
-    budget: Annotated[int, typer.Option(help="Points at most.")] = 12,
+    budget: Annotated[int, typer.Option(help="Largest number of points.")] = 12,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     workers: Annotated[int, typer.Option(help="Threads.")] = 1,
     imports: Imports = None,
@@ -158,7 +158,7 @@ def fit(
     action: Annotated[str, typer.Option(help="Column of the action.")] = "action",
     next_state: Annotated[str, typer.Option("--next", help="Column of the next state.")] = "next_state",
     stage: Annotated[str | None, typer.Option(help="Column of the stage.")] = None,
-    count: Annotated[str | None, typer.Option(help="Column of how often a row occurred.")] = None,
+    count: Annotated[str | None, typer.Option(help="Column with the number of times a row occurred.")] = None,
     nominal: Annotated[str | None, typer.Option(help="Column of nominal probabilities.")] = None,
     reachable: Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")] = None,
     states: Annotated[Path | None, typer.Option(help="File of attributes of states.")] = None,
@@ -166,7 +166,7 @@ def fit(
     reg: Annotated[float, typer.Option(help="Ridge.")] = 0.0,
     per_stage: Annotated[bool, typer.Option("--per-stage", help="One parameter per stage.")] = False,
     covariance: Annotated[str, typer.Option(help="hessian or sandwich.")] = "hessian",
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="File for the model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
@@ -183,9 +183,9 @@ def plan(
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
     unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
-    level: Annotated[float, typer.Option(help="Of intervals and of --robust auto.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the refits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
     """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
@@ -194,7 +194,7 @@ def plan(
 
 @app.command()
 def warmup(
-    only: Annotated[list[str] | None, typer.Option(help="A part of it, such as planning; repeat.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="One part of the kernels, such as planning; repeat.")] = None,
 ) -> None:
     """Compile every kernel once, so that no later process has to."""
     call("warmup", locals())

@@ -1,4 +1,4 @@
-"""``livarot list envs|agents``: what is registered, the environments with the numbers that tell how hard they are.
+"""``livarot list envs|agents``: what is registered, the environments with numbers that say how hard they are.
 
 An environment is built with its defaults.  V* is the optimal value of the start, in the model's units (rewards in
 [0, 1]); kappa* = 1 / min p(s') p(s'') at theta*, over what the start can reach; and
@@ -43,7 +43,7 @@ def environments() -> list[dict[str, Any]]:
 
 
 def _numbers(name: str) -> dict[str, Any]:
-    """Of an environment; None where its data are not installed."""
+    """Sizes and constants of an environment; None where its data are not installed."""
     try:
         return numbers(envs.make(name))
     except LivarotError:

@@ -138,7 +138,7 @@ def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
 
 
 def _require_all(fit: MNLTransition, keys: list[Any], *, by_action: bool) -> None:
-    """A file has the reward of every state, or of every (state, action): a line that is lost is not a zero."""
+    """A file has the reward of every state, or of every (state, action): a missing line does not mean 0."""
     wanted = product(fit.states_, fit.actions_) if by_action else iter(fit.states_)
     known = set(keys)
     lost = [key for key in wanted if key not in known]
@@ -155,7 +155,7 @@ def _key(fit: MNLTransition, state: Any, action: Any) -> Any:
 
 
 def labelled(argument: str, labels: Labels, given: Any) -> Any:
-    """The label that was meant: itself, or the one that is written like this.
+    """The label that was meant: the one given, or the one that prints as the text given.
 
     >>> labelled("start", Labels([1, 2, 3]), "2")
     2
@@ -174,5 +174,7 @@ def _number(argument: str, text: str, *, signed: bool = False) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise bad(argument, f"{text!r} is no number", cure=f"or {AUTO!r}" if argument == "robust" else None) from None
+        raise bad(
+            argument, f"{text!r} is not a number", cure=f"or {AUTO!r}" if argument == "robust" else None
+        ) from None
     return number if signed else require_non_negative(argument, number)

@@ -74,7 +74,7 @@ def sweep_shown() -> Iterator[Callable[[Snapshot], None]]:
 
 
 def progress_lines(say: Callable[[str], None], every: float = 10.0) -> Callable[[Snapshot], None]:
-    """An observer that says a line now and then, and the last one once."""
+    """An observer that prints a line now and then, and the last one once."""
     last: list[float] = []
     pace = Pace()
     ended = False
@@ -107,7 +107,7 @@ class Pace:
         self._lock = threading.Lock()  # a sweep observes from two threads
 
     def of(self, now: Snapshot) -> float | None:
-        """The pace at a snapshot, which comes after all earlier ones; None while there is none."""
+        """The pace at a snapshot, which comes after all earlier ones; None while it is not known yet."""
         with self._lock:
             if self._last is None:
                 self._last = (now.seconds, now.episodes)

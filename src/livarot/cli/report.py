@@ -63,7 +63,7 @@ def board(
 
 @contextlib.contextmanager
 def warnings_shown(part: str = "livarot") -> Iterator[None]:
-    """What the library, or a part of it, warns of, such as a damaged run, on standard error."""
+    """Show warnings of the library, or of a part of it, on standard error: of a damaged run, for example."""
     import logging
 
     handler = logging.StreamHandler()
@@ -94,7 +94,7 @@ def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Se
         raise bad("board", "streamlit is not installed", cure="pip install 'livarot[board]'")
     if not 1024 <= port <= 65535:
         raise bad("port", f"{port} cannot be used", cure="choose one from 1024 to 65535")
-    Store(store).close()  # refuses what is no store
+    Store(store).close()  # refuses what is not a store
     typer.echo(f"the board of {store}: http://127.0.0.1:{port} (Ctrl-C ends it)", err=True)
     # -P: the server must not import Python files of the current folder
     line = [sys.executable, "-P", "-m", "livarot.board", str(store.absolute()), str(port), str(os.getpid())]
@@ -110,7 +110,7 @@ def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Se
 
 
 class Server:
-    """A process that ends with this one: it is told of signals to end, and it watches its parent."""
+    """A process that ends with this one: signals to end are passed on to it, and it watches its parent."""
 
     def __init__(self) -> None:
         self.signal: int | None = None  # what asked for the end
@@ -138,7 +138,7 @@ class Server:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        """Ask the server to end; the second time it has to."""
+        """Ask the server to end; the second time kill it."""
         first, self.signal = self.signal is None, self.signal or number
         if self._process is not None:
             if first:

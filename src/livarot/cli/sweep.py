@@ -30,7 +30,7 @@ Imports = Annotated[
 
 
 class Stale(StrEnum):
-    """Runs that were made by other sources of a plugin."""
+    """What to do with stored runs that other versions of a plugin's sources made."""
 
     keep = "keep"
     recompute = "recompute"
@@ -56,7 +56,7 @@ def run(
     group: Annotated[int, typer.Option(help="Runs of a task, at most.")] = 128,
     checkpoint: Annotated[float, typer.Option(help="Seconds between checkpoints of long runs.")] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be run.")] = False,
-    stale: Annotated[Stale, typer.Option(help="Stored runs that other sources of your module made.")] = Stale.keep,
+    stale: Annotated[Stale, typer.Option(help="Stored runs that other versions of your module made.")] = Stale.keep,
     imports: Imports = None,
 ) -> None:
     """Run an experiment: what its store does not have yet.  The same command again resumes it."""
@@ -124,7 +124,7 @@ def import_modules(names: Sequence[str] | None) -> None:
 
 @contextmanager
 def resumable(again: str, *, quiet: bool = False) -> Iterator[None]:
-    """Ctrl-C at a moment when no sweep takes care of it, a second one for example, tells how to resume, too."""
+    """Ctrl-C at a moment when no sweep handles it, a second one for example, also prints how to resume."""
     try:
         yield
     except KeyboardInterrupt:
@@ -136,7 +136,7 @@ def resumable(again: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def end_undisturbed() -> None:
-    """This process ends already: another Ctrl-C shall not cut its last words off."""
+    """This process is ending already: another Ctrl-C must not cut off its last lines."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -155,12 +155,12 @@ def parse_shard(text: str) -> tuple[int, int]:
 
     first, sign, last = text.partition("/")
     if not (sign and first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= 1_000_000):
-        raise bad("shard", f"{text!r} is no part", cure="write --shard 1/20 to 20/20")
+        raise bad("shard", f"{text!r} is not a part", cure="write --shard 1/20 to 20/20")
     return int(first), int(last)
 
 
 def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -> None:
-    """What a sweep would do, on standard output; what it would refuse is refused."""
+    """What a sweep would do, on standard output; it refuses what the sweep would refuse."""
     from livarot.sweeps.names import cell_names, counted
     from livarot.sweeps.stale import STALE, stale_files, stale_lines
     from livarot.sweeps.store.store import Store
@@ -187,7 +187,7 @@ def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -
 
 
 def last_words(folder: Path, again: str) -> Callable[[Report], None]:
-    """What is said at the end, however it comes."""
+    """The lines at the end of a sweep, however it ended."""
 
     def say(report: Report) -> None:
         from livarot.sweeps.names import counted, reason
@@ -270,7 +270,7 @@ def export(
 
 
 def merge(
-    target: Annotated[Path, typer.Argument(help="Folder that takes the runs; made if it is not there.")],
+    target: Annotated[Path, typer.Argument(help="Folder that takes the runs; created if it is missing.")],
     sources: Annotated[list[Path], typer.Argument(help="Folders to take runs from.")],
 ) -> None:
     """Copy into the first store the runs of the others."""

@@ -75,7 +75,7 @@ def command(
 
 
 def wide_console() -> Console:
-    """The terminal as it is; a file or a pipe has room for the tables."""
+    """A console as wide as the terminal, or wide enough for the tables in a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=120)
 
@@ -104,7 +104,7 @@ def make_agent(name: str, mdp: MNLMDP, settings: dict[str, Any]) -> Agent[Any]:
 
 
 def parse_settings(option: str, given: list[str] | None) -> dict[str, Any]:
-    """``key=value`` each; a value is read as JSON (numbers, true, null, lists), and as text where it is none.
+    """``key=value`` each; a value is read as JSON (numbers, true, null, lists), and as text where it is not JSON.
 
     >>> parse_settings("set", ["horizon=10", "param_bound=tight"])
     {'horizon': 10, 'param_bound': 'tight'}
@@ -124,7 +124,7 @@ def parse_settings(option: str, given: list[str] | None) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(text)  # NaN and Infinity are no JSON: they stay text, and are refused by whoever gets them
+    raise ValueError(text)  # NaN and Infinity are not JSON: they stay text, which the receiver refuses
 
 
 def constants_table(found: dict[str, Any]) -> Table:

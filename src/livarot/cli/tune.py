@@ -56,7 +56,7 @@ def command(
 
 
 def parse_grid(given: list[str]) -> dict[str, list[Any]]:
-    """``field=v1,v2`` each; values are read as JSON where they are (numbers, true, null), otherwise as text.
+    """``field=v1,v2`` each; values are read as JSON where they are JSON (numbers, true, null), otherwise as text.
 
     >>> parse_grid(["beta_scale=0.01,0.1", "reg=null,3"])
     {'beta_scale': [0.01, 0.1], 'reg': [None, 3]}

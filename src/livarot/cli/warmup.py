@@ -2,7 +2,7 @@
 
 Machine code depends on the types of the arguments and not on their sizes: a chain of three stages compiles
 what a model with a million states uses.  The cache is the folder ``NUMBA_CACHE_DIR``, or the package's own
-``__pycache__`` folders.  This is the one list of what to call; a test sees that it reaches every kernel.
+``__pycache__`` folders.  This is the one list of what to call; a test checks that it reaches every kernel.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def command(only: Iterable[str] | None = None) -> None:
 
 
 def warmup(only: Iterable[str] | None = None, progress: Callable[[int, int], None] | None = None) -> Counter[str]:
-    """Compile, or load from the cache, everything that the parts named in ``only`` call, or that all of them do.
+    """Compile, or load from the cache, everything that the parts named in ``only`` call, or all parts.
 
     Counts the functions that were compiled and loaded, per combination of types.
     """

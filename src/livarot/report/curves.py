@@ -1,7 +1,7 @@
 """A store's figures for a paper: regret curves with bands, scaling with the horizon, paired differences.
 
-Figures are objects, as in :mod:`livarot.report.drawing`; colours and dashes belong to agents in all of them and on the
-page.  A store may have any number of environments and agents, so a figure shows the first :data:`MAX_PANELS` and in
+Figures are objects, as in :mod:`livarot.report.drawing`; an agent has the same colour and dashes in all of them and on
+the page.  A store may have any number of environments and agents, so a figure shows the first :data:`MAX_PANELS` and in
 each the :data:`MAX_AGENTS` learners with the least regret, and says what it leaves out; the page has all.
 """
 
@@ -53,7 +53,7 @@ def figures(summary: Summary) -> dict[str, Figure]:
 
 # -------------------------------------------------------------------- curves
 def curve_figure(summary: Summary) -> Figure:
-    """Mean cumulative regret against the episode, with bands that hold the whole curve with 95 %."""
+    """Mean cumulative regret against the episode, with simultaneous 95 % bands for the whole curve."""
     shown = range(min(MAX_PANELS, len(summary.panels)))
     figure, grid = _grid(len(shown), width=3.1, height=2.5)
     chosen = [_chosen(summary, summary.of_panel(panel)) for panel in shown]
@@ -113,7 +113,7 @@ def _mean_ranks(summary: Summary) -> dict[int, tuple[float, int]]:
 
 
 def _left_out(panels: int, agents: int) -> str:
-    """What a figure does not have."""
+    """The note on what a figure leaves out."""
     parts = [counted(panels, "environment")] if panels else []
     parts += [f"{counted(agents, 'agent')} with more regret on the whole"] if agents else []
     return f"not shown: {' and '.join(parts)}; the page has all" if parts else ""
@@ -179,7 +179,7 @@ def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling]) -> None:
 
 
 def _slope_text(line: Scaling) -> str:
-    """The exponent of the regret in H, as the page tells it."""
+    """The exponent of the regret in H, as the page shows it."""
     text = told(line.slope)
     return f"{text[0]} [{text[1]}, {text[2]}]" if len(text) == 3 else "–"  # too few seeds, or seeds without regret
 
@@ -230,7 +230,7 @@ def comparison_figure(summary: Summary) -> Figure:
 
 
 def _against_best(summary: Summary, panel: int) -> list[Comparison]:
-    """The comparisons of the agent that comes first: they are sorted so."""
+    """The comparisons of the agent that the summary lists first, the best learner."""
     here = [one for one in summary.comparisons if one.panel == panel]
     return [one for one in here if one.first == here[0].first]
 
@@ -279,7 +279,7 @@ def _set_titles(figure: Figure, grid: list[Axes], about: Sequence[tuple[Name, in
 
 
 def _length(episodes: int) -> str:
-    return f"T\u00a0=\u00a0{episodes}"  # not to be broken
+    return f"T\u00a0=\u00a0{episodes}"  # no line break inside
 
 
 def _legend_below(figure: Figure, summary: Summary, grid: list[Axes], notes: list[str]) -> None:
@@ -314,7 +314,7 @@ def _note(figure: Figure, notes: list[str]) -> str:
 
 # -------------------------------------------------------------------- text
 def drawable(text: str) -> str:
-    """The text on one line; a sign that no font here has loses its accents, or becomes its code.
+    """The text on one line; a character that no installed font has loses its accents, or becomes its code.
 
     >>> drawable("two\\nlines\\x07")
     'two lines[07]'
@@ -323,13 +323,13 @@ def drawable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """As matplotlib shows it unchanged: no mathematics, and not hidden from a legend."""
+    """The text so that matplotlib shows it unchanged: not as mathematics, and not hidden from a legend."""
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") or not text.strip() else text
 
 
 def wrapped(text: str, width: int) -> str:
-    """On lines of at most this many characters, broken between words where there are any."""
+    """The text on lines of at most this many characters, broken between words where there are any."""
     return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False)) or " "
 
 

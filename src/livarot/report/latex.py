@@ -36,7 +36,7 @@ _SIGNS = {
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX prints it, on one line; what is not printable becomes its code, hyphens do not join to dashes."""
+    """Text for LaTeX, on one line; an unprintable character becomes its code, and hyphens do not join to dashes."""
     signs = [sign if sign.isprintable() else f"[{ord(sign):02X}]" for sign in " ".join(text.split())]
     joined = "".join(_SIGNS.get(sign, sign) for sign in "".join(signs))
     return re.sub("-(?=-)", "-{}", joined)

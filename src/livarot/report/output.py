@@ -1,4 +1,4 @@
-"""Folders of results: asked for before the work, written when all of it is there."""
+"""Folders of results: checked before the work, written when all of it is done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
 def write_all(folder: str | os.PathLike[str], content: Mapping[str, bytes], *, own: Collection[str] = ()) -> list[Path]:
     """Write files by name, each complete or not at all; returns their paths.
 
-    ``own`` are all names that the caller ever writes: such files of an earlier time that are not written now are
+    ``own`` are all names that the caller ever writes: such files of an earlier call that are not written now are
     removed.  Nothing else in the folder is touched.
     """
     path = check_folder(folder)
@@ -45,5 +45,5 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        problem = f"cannot remove {str(path)!r}, which is of an earlier report: {error.strerror or error}"
+        problem = f"cannot remove {str(path)!r}, left by an earlier report: {error.strerror or error}"
         raise bad("out", problem, cure="delete it, or choose another folder") from error

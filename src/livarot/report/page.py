@@ -38,7 +38,7 @@ METRICS = (
     ("optimism_gap", "optimism: value of the plan minus V*"),
 )
 DIGITS = 5  # of what is drawn; what is printed is rounded from the full numbers, by `told`
-SHORT, TINY, SELECTED = 48, 26, 64  # signs of an agent in a plot, on a narrow screen, and of an environment
+SHORT, TINY, SELECTED = 48, 26, 64  # characters of an agent in a plot, on a narrow screen, and of an environment
 MAX_SPEC = 20_000  # characters of a spec on the page
 MAX_FAILURES = 50
 FIGURES = ("curves", "scaling", "comparisons")
@@ -102,7 +102,7 @@ def page(summary: Summary) -> str:
         "PLOTLY": scripts[0],
         "SCRIPT": scripts[1],
     }
-    # one pass: what was put in is not looked at again
+    # in one pass: text that was put in is not searched again
     pieces = PAGE.split("@@")
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
@@ -176,7 +176,7 @@ def _share(values: Iterable[float] | None) -> str:
 
 
 def _ranks(names: list[str]) -> list[int]:
-    """Places of names in an order that knows numbers."""
+    """The places of names in natural order, where 2 comes before 10."""
     order = {name: place for place, name in enumerate(sorted(set(names), key=natural))}
     return [order[name] for name in names]
 

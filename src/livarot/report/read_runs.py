@@ -1,4 +1,4 @@
-"""The runs of a store, reduced while they are read: curves at a few episodes, totals, and what an audit asks.
+"""The runs of a store, reduced while they are read: curves at a few episodes, totals, and what an audit needs.
 
 Nothing in the store is written or moved, not even its index: a report can be made of a folder that is read-only or that
 a sweep is filling.  Files are verified; a damaged one is counted and left out (``livarot status`` sets it aside).
@@ -104,7 +104,7 @@ def reduce_columns(columns: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[
 
 
 def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]] | None = None) -> Runs:
-    """Read a store; ``known`` keeps what was read (files never change), for those who look again and again."""
+    """Read a store; ``known`` keeps what was read (files never change), for callers that read again and again."""
     store = path if isinstance(path, Store) else Store(path)
     cache = {} if known is None else known
     keys = sorted(store.stored())
@@ -139,7 +139,7 @@ def _read(store: Store, key: str) -> tuple[Cell, Reduced] | str | None:
         record = decode(path, read_file(path)[0])
     except FileNotFoundError:
         return None  # removed in the meantime
-    except (OSError, LivarotError) as error:  # damaged, a later version's, or not to be read
+    except (OSError, LivarotError) as error:  # damaged, of a later version, or unreadable
         return str(error)
     if record.run.key != key:
         return f"{key}: it holds another run than its name says"
@@ -161,13 +161,13 @@ def _order(cell: Cell) -> tuple[Any, ...]:
 def require_runs(runs: Runs) -> None:
     if runs.cells:
         return
-    found = [f"holds no {'whole ' if runs.damaged else ''}run"]
+    found = [f"holds no {'undamaged ' if runs.damaged else ''}run"]
     if runs.damaged:
         found.append(f"{counted(len(runs.damaged), 'file is', 'files are')} damaged")
     if runs.failures:
         found.append(f"{counted(len(runs.failures), 'run')} failed")
     cure = (
-        "livarot status STORE --failures tells why"
+        "livarot status STORE --failures shows why"
         if runs.failures
         else "run an experiment first: livarot run FILE.toml"
     )

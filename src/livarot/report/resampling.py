@@ -12,9 +12,9 @@ from livarot.core.arrays import FloatArray
 from livarot.errors import bad, require_finite, require_positive_int, require_probability
 from livarot.simulation.streams import stream
 
-MIN_SEEDS = 5  # below, quantiles of resamples say nothing
-LEAST_ERROR = 0.25  # of s(x*), relative to s(x)
-NO_SPREAD = 1e-14  # a standard error below this share of the largest value is none
+MIN_SEEDS = 5  # with fewer, quantiles of resamples say nothing
+LEAST_ERROR = 0.25  # the least s(x*), relative to s(x)
+NO_SPREAD = 1e-14  # a standard error below this share of the largest value counts as zero
 FARTHEST = 4.0  # standard errors up to which an estimate is taken as normal
 CHUNK = 1 << 22  # numbers of a work array
 Statistic = Literal["mean", "iqm"]
@@ -104,7 +104,7 @@ def _iqm_bands(curves: FloatArray, counts: FloatArray, level: float, joint: bool
         moved[column] = (ordered[:, column] - center[column]) @ kept / (n - 2 * cut)
     least = NO_SPREAD * np.maximum(np.abs(lowest), np.abs(highest))
     sides = np.quantile(moved, ndtr([-wide, wide]), axis=1) * [[-1.0], [1.0]]
-    fall, rise = np.where(sides > least, sides, 0.0)  # few different values can have both quantiles of one sign
+    fall, rise = np.where(sides > least, sides, 0.0)  # with few different values both quantiles can have one sign
 
     def factor(towards: FloatArray, side: FloatArray) -> float:
         share = float(np.quantile(divided(towards, side[:, None], 0.0).max(axis=0), 0.5 + level / 2.0))

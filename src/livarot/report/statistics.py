@@ -8,11 +8,11 @@ resamples x* of the seeds, an estimate m and its standard error s,
 
 whose error in coverage is of second order, 1/n, also for skewed laws.  s(x*) is held above s/4: a resample that misses
 the few values that differ would otherwise make the interval infinite; with smooth laws this never happens.
-The interquartile mean has a **widened percentile** interval; :func:`iqm_interval` tells why.
+The interquartile mean has a **widened percentile** interval; :func:`iqm_interval` says why.
 
 The seed is the unit that is resampled, and the only one: episodes of a run depend on each other.  Everything is
 a function of the data and ``seed=``.  Columns are scaled by a power of two, so that no square overflows or vanishes.
-Coverage at 8, 20 and 40 seeds is measured by ``python -m benchmarks.coverage`` and told in ``docs/report.md``.
+Coverage at 8, 20 and 40 seeds is measured by ``python -m benchmarks.coverage``; the table is in ``docs/report.md``.
 
 >>> import numpy as np
 >>> regret = np.array([3.0, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 19.0])
@@ -81,9 +81,9 @@ def iqm_interval(values: ArrayLike, *, level: float = 0.95, n_resamples: int = R
     that is, Student's quantile in place of the normal one (Hesterberg 2015); for normal m* this is m -+ t s.  His
     factor sqrt(n/(n - 1)) is left out: resampling makes the variance of a mean too small, not that of a trimmed mean.
 
-    A bootstrap-t fails here, since Yuen's (1974) standard error is near zero where one group has all places between
-    the quartiles: with 30 % of the seeds failing it covered 56 % at twenty seeds.  An m* is an average of values, so
-    the interval stays within their range.  The range of five values holds a median in 93.75 % of all samples only:
+    A bootstrap-t fails here, since Yuen's (1974) standard error is near zero where all values between the quartiles
+    belong to one group: with 30 % of the seeds failing it covered 56 % at twenty seeds.  An m* is an average of values,
+    so the interval stays within their range.  The range of five values holds a median in 93.75 % of all samples only:
     coverage is 93 to 94 % at five seeds, 94 to 95 % at six; with groups or many ties 83 to 94 and 87 to 97 %.
     """
     return _interval(values, "iqm", level, n_resamples, seed)
@@ -122,7 +122,7 @@ def band(
 
     and T(x) = x t_{n-1}(Phi(u))/u, u = t_{n-1, 1-a/2} x: Student's quantile in place of the normal one once more.
     A tail probability shared by all points instead (balanced bands) needs quantiles of each point far out in its tail,
-    which twenty seeds do not have: it covered 80 to 94 % in place of 95.
+    which twenty seeds cannot give: it covered 80 to 94 % in place of 95.
 
     >>> curves = np.random.Generator(np.random.Philox(1)).exponential(size=(20, 30)).cumsum(axis=1)
     >>> narrow, wide = band(curves), band(curves, simultaneous=True)
@@ -156,7 +156,7 @@ def paired_difference(
 ) -> Paired:
     """Mean of first - second seed by seed; with lists of seeds, over those that both have.
 
-    Both agents of a seed meet the same randomness of the environment, so the difference varies less than its parts.
+    Both agents of a seed face the same randomness of the environment, so the difference varies less than its parts.
 
     >>> paired_difference([1.0, 2, 3, 4, 5], [2.0, 3, 4, 5, 6]).estimate
     -1.0
@@ -204,8 +204,8 @@ def log_log_slope(
     """The slope of log(mean value) on log(size), least squares, with its interval over seeds.
 
     ``values`` is (n seeds, K sizes), the same seeds at every size (for example cumulative regret at K episodes):
-    seeds are resampled whole.  ``paired=False``: one sample per size, of any lengths, resampled apart.  The slope is an
-    exponent only if the means follow a power of the size, which the interval does not tell.
+    seeds are resampled whole.  ``paired=False``: one sample per size, of any lengths, resampled separately.  The
+    slope is an exponent only if the means follow a power of the size, which the interval does not show.
 
     >>> regret = np.outer([0.9, 1.0, 1.1, 0.8, 1.2], np.array([10.0, 20.0, 40.0]) ** 1.5)
     >>> round(log_log_slope([10, 20, 40], regret).estimate, 12)
@@ -310,7 +310,7 @@ def _matched(
         if sample.ndim != 1 or len(sample) != len(seeds):
             raise bad(argument, f"{len(seeds)} seeds for values of shape {sample.shape}")
         if len(set(seeds)) != len(seeds):
-            raise bad(argument, "a seed is there twice")
+            raise bad(argument, "a seed is given twice")
     shared = sorted(set(first_seeds) & set(second_seeds))
     if len(shared) < MIN_SEEDS:
         raise bad("second_seeds", f"{len(shared)} seeds are in both", cure=f"at least {MIN_SEEDS} are needed")

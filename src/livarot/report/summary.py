@@ -4,7 +4,7 @@ A *panel* is an environment with a number of episodes; a *family* the panels tha
 fewer than :data:`livarot.report.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
 
 Exact regret is never negative, so the lower ends of its intervals and bands are at least 0.  *Controls* do not learn:
-the oracle is given the optimal policy, the uniform one is given nothing.  Page, figures and table print numbers by
+the oracle is given the optimal policy, and the uniform policy uses no data.  Page, figures and table print numbers by
 :func:`told` and :func:`percent`, from the full numbers.
 """
 
@@ -42,10 +42,10 @@ from livarot.sweeps.names import Name, agent_names, environment_names, family_na
 
 RESAMPLES = 1000
 LEAST_POINTS = 12
-POINTS_IN_ALL = 24_000  # over all cells, so that a store of many cells makes no larger page
+POINTS_IN_ALL = 24_000  # over all cells, so that many cells do not make a larger page
 MAX_PAIRS = 2000
 PLAIN_DIGITS = 4  # of a number without an interval
-LARGE, SMALL = 1e6, 1e-3  # beyond, numbers are told with powers of ten
+LARGE, SMALL = 1e6, 1e-3  # beyond these, numbers are printed with powers of ten
 
 
 class Curve(NamedTuple):
@@ -58,7 +58,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellSummary:
-    """What a report tells of the runs that differ in their seed only."""
+    """What a report says about a cell, the runs that differ in their seed only."""
 
     cell: Cell
     panel: int
@@ -102,7 +102,7 @@ class Scaling(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All of it; agents, panels and families are referred to by their places."""
+    """The whole report; agents, panels and families are referred to by their index."""
 
     runs: Runs = field(repr=False)
     agents: list[str]
@@ -148,7 +148,7 @@ def summarise(runs: Runs) -> Summary:
 
 
 def is_control(agent: str, settings: Mapping[str, Any]) -> bool:
-    """Does it not learn?  An agent that wraps another one is what that one is."""
+    """Is the agent a control?  One that wraps another agent counts as that agent."""
     inner = settings.get("agent")
     control = agent in agents.registry and not declared_by(agents.registry._entry(agent).factory).learns
     return control or (isinstance(inner, dict) and is_control(str(inner.get("name")), inner))
@@ -208,7 +208,7 @@ def _curve(found: FloatArray, *, never_negative: bool) -> Curve:
 
 
 def promised(cell: Cell) -> float | None:
-    """What the theory promises of the coverage of a cell's agent; None if nothing, or if the agent is not known here.
+    """The coverage that theory promises for a cell's agent; None if it promises none, or the agent is not known here.
 
     >>> promised(Cell.of("hard-chain", {}, "livarot", {"failure_level": 0.1}, 50, "theory"))
     0.9
@@ -312,7 +312,7 @@ def _scaling(cells: Sequence[CellSummary], panels: Sequence[Panel]) -> list[Scal
 
 
 def _slope(chosen: Sequence[CellSummary], panels: Sequence[Panel]) -> Interval | None:
-    """None with too few seeds or many seeds without regret; seeds that are the same everywhere go together."""
+    """None with too few seeds or many seeds without regret; cells with the same seeds are resampled together."""
     if any(len(one.seeds) < MIN_SEEDS or (one.values <= ROUNDING).mean() > 0.5 for one in chosen):
         return None
     sizes = [float(panels[one.panel].horizon or 0) for one in chosen]
@@ -327,7 +327,7 @@ def told(values: Iterable[float] | None, zero: float = ROUNDING) -> list[str]:
     """A number, or an estimate with the ends of its interval, as text: the only rounding of printed numbers.
 
     An interval gets two digits of half its width, a number alone four digits; an interval without ends is left out.
-    What is at most ``zero`` is an error of rounding, and 0.
+    A number of at most ``zero`` in size is a rounding error and becomes 0.
 
     >>> told((35.5442, 22.2178, 56.579)), told((0.6740001, 0.674, 0.674)), told([128.04])
     (['36', '22', '57'], ['0.6740', '0.6740', '0.6740'], ['128.0'])
@@ -350,7 +350,7 @@ def told(values: Iterable[float] | None, zero: float = ROUNDING) -> list[str]:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """Without a sign where nothing but zeros is left."""
+    """With this many decimals; without a sign if only zeros are left."""
     text = f"{round(value, decimals):.{max(decimals, 0)}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text
 

@@ -18,7 +18,7 @@ Count = Callable[[int], None]
 
 
 class Contender(NamedTuple):
-    """An agent with the name it has in figures and files; ``everywhere`` False: on some problems of a study only."""
+    """An agent with its name in figures and files; ``everywhere`` False: it runs on some problems of a study only."""
 
     key: str
     label: str
@@ -46,7 +46,7 @@ class Runner:
         self._tally.add(0)
 
     def compile(self, model: MNLMDP, agents: Iterable[Agent[Any]]) -> None:
-        """Every kernel of a run once, in this thread, so that Ctrl-C is heard while they compile."""
+        """Every kernel of a run once, in this thread, so that Ctrl-C works while they compile."""
         for agent in agents:
             run(model, agent, (declared(agent).burn_in or 0) + 1)
 

@@ -1,7 +1,7 @@
 """What the files of all studies have in common: a text, all numbers as JSON, tables, and figures in two formats.
 
-Every number in a text is computed from the study, and a sentence that could be wrong depends on it.  Files hold what
-is determined by the seeds and nothing else: equal studies give equal bytes.
+Every number in a text is computed from the study, and sentences are chosen by these numbers where they need not be
+true.  Files hold what is determined by the seeds and nothing else: equal studies give equal bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 78
-# By the key of a contender: Okabe and Ito's palette, told apart by colour-blind readers too, and styles for print.
+# By the key of a contender: Okabe and Ito's palette, which colour-blind readers can tell apart, and styles for print.
 COLOUR = {
     "livarot": "#0072B2",
     "livarot-single-phase": "#009E73",

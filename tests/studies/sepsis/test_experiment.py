@@ -17,7 +17,7 @@ installed = pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="needs th
 
 @pytest.fixture(scope="module")
 def study():
-    """Two seeds, four patients, three treatments each: the shape of the real thing."""
+    """Two seeds, four patients, three treatments each: the shape of the real study."""
     calls = []
     found = sepsis_study(2, 4, horizon=3, radii=(0.01, 0.1), progress=lambda done, total: calls.append((done, total)))
     return found, calls
@@ -82,7 +82,7 @@ def test_files(study, tmp_path):
     lines = (tmp_path / "out" / "survival.csv").read_text().splitlines()
     assert len(lines) == 1 + 2 * 2 * 5
     text = (tmp_path / "out" / "README.txt").read_text()
-    assert "no medical advice" in text
+    assert "not medical advice" in text
     assert all((tmp_path / "out" / name).stat().st_size > 2000 for name in ("sepsis.png", "sepsis.pdf"))
     again = report.write_files(study[0], tmp_path / "again")
     assert [Path(path).read_bytes() for path in written] == [Path(path).read_bytes() for path in again]
@@ -94,7 +94,7 @@ def test_the_text_says_only_what_holds():
     told = " ".join(report.text(study).split())
     assert "stays above" not in told  # above the nominal optimum once, but not for good
     assert "closes -100.0 %" in told
-    assert "radius 0.1) survives in 0.6000" in told
+    assert "radius 0.1) 0.6000 of the patients survive" in told
 
 
 @installed

@@ -119,7 +119,7 @@ def test_progress_counts_every_episode_and_can_stop_the_study():
 def test_the_slope_of_a_power(power):
     sigmas = np.array([0.1, 0.2, 0.5, 1.0])
     noise = np.random.default_rng(0).lognormal(sigma=0.2, size=40)
-    found = slope(sigmas.tolist(), 3.0 * sigmas[:, None] ** power * noise)  # noise of a seed is common: it cancels
+    found = slope(sigmas.tolist(), 3.0 * sigmas[:, None] ** power * noise)  # the noise of a seed is shared: it cancels
     assert (found.slope, found.low, found.high) == pytest.approx((power,) * 3, abs=1e-12)
 
 

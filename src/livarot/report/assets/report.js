@@ -163,7 +163,7 @@
   function drawPairs() {
     const here = data.pairs.filter((p) => p.panel === panel() && shown.has(p.first) && shown.has(p.second));
     say("pairs", "no-pairs", here.length > 0 ? ""
-      : agentsOf(panel()).length < 2 ? "There is one agent only here."
+      : agentsOf(panel()).length < 2 ? "There is only one agent here."
       : ticked().length < 2 ? "Tick two agents or more to compare them."
       : "No two of the ticked agents have five seeds in common here, or their pairs are left out.");
     fill(at("pairs-table"), [

@@ -1,7 +1,7 @@
 """The paper's two figures, for either family of chains and either regret.
 
-Figures are objects (:mod:`livarot.report.drawing`).  Colours belong to agents, whatever the figure; line styles and
-markers repeat them for print without colour.
+Figures are objects (:mod:`livarot.report.drawing`).  An agent has the same colour in all of them; line styles and
+markers repeat it for print without colour.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def scaled_figure(result: Reproduction, family: Family) -> Figure:
 
 
 def finding_figure(result: Reproduction) -> Figure:
-    """Figure 2 in exact regret for both gaps: with the paper's all are flat, the uniform policy too."""
+    """Figure 2 in exact regret for both gaps: with the paper's gap all are flat, the uniform policy too."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.8, 3.2))
         for panel, family in zip(figure.subplots(1, 2), FAMILIES, strict=True):

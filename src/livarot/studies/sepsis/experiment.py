@@ -1,8 +1,8 @@
-"""Learning to treat in a hospital whose patients respond differently (:mod:`livarot.envs.sepsis`); no medical advice.
+"""Learning to treat in a hospital whose patients respond differently (:mod:`livarot.envs.sepsis`); not medical advice.
 
 LIVAROT knows the nominal model and treats one patient after the other.  Each patient is an episode; after each one the
 estimate is updated, and a new plan is made when the number of patients has grown by a factor sqrt(2) (a plan passes
-over 30 million outcomes, an update over a few thousand).  Reported is the exact probability of survival under the
+over 30 million outcomes, an update over a few thousand).  The report has the exact probability of survival under the
 current policy, in the true hospital, against
 
 ``optimum``   the best policy of the true hospital,
@@ -10,7 +10,7 @@ current policy, in the true hospital, against
 ``robust``    the policies that are best against the worst kernel within a KL distance of the nominal one, played there,
 ``random``    each of the 25 treatments with the same probability.
 
-It is learned twice: log p0 known (d = 4), and its coefficient learned too (d = 5).
+LIVAROT learns twice: with log p0 known (d = 4), and with its coefficient learned too (d = 5).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def table(study: SepsisStudy) -> str:
 
 
 def rows(study: SepsisStudy) -> list[list[str]]:
-    """The table a reader wants: policy, survival, deaths that the optimum would have avoided."""
+    """The table of the results: policy, survival, deaths that the optimum would have avoided."""
     found = [["optimal policy", f"{study.optimum:.4f}", ""]]
     for curve in study.curves:
         lost = curve.lost(study.optimum)
@@ -54,7 +54,7 @@ def rows(study: SepsisStudy) -> list[list[str]]:
 def text(study: SepsisStudy) -> str:
     """What was done and what came out, every number from the study."""
     paragraphs = [
-        "A demonstration on a public simulator (ICU-Sepsis). It is no medical advice: the hospital is made up, the "
+        "A demonstration on a public simulator (ICU-Sepsis). It is not medical advice: the hospital is made up, the "
         "simulator's own model is an estimate from records, and nothing here was checked on patients.",
         f"A hospital with weights {_list(study.weights)} on (death x vasopressor, death x fluid, SOFA x vasopressor, "
         f"SOFA x fluid), {study.horizon} treatments per patient, {study.n_patients} patients, "
@@ -66,17 +66,17 @@ def text(study: SepsisStudy) -> str:
         share = (curve.survival[:, -1].mean() - study.nominal) / closed if closed > 0 else float("nan")
         first = f"; after {ahead[0]} patients its mean stays above the nominal optimum" if _stays(study, curve) else ""
         paragraphs.append(
-            f"d = {curve.dim}: LIVAROT starts at the nominal model, with a policy that survives in "
-            f"{curve.survival[:, 0].mean():.3f} of the cases (optimism tries what it does not know), and ends at "
-            f"{_spread(curve.survival[:, -1], 4)}, which closes {100 * share:.1f} % of the gap between the nominal "
-            f"optimum and the optimum{first}. While learning it lost {_spread(curve.lost(study.optimum), 1)} patients "
-            f"that the optimal policy would have saved."
+            f"d = {curve.dim}: LIVAROT starts at the nominal model, with a policy under which "
+            f"{curve.survival[:, 0].mean():.3f} of the patients survive (optimism tries what it does not know), and "
+            f"ends at {_spread(curve.survival[:, -1], 4)}, which closes {100 * share:.1f} % of the gap between the "
+            f"nominal optimum and the optimum{first}. While learning it lost "
+            f"{_spread(curve.lost(study.optimum), 1)} patients that the optimal policy would have saved."
         )
     if study.robust:
         radius, value = max(study.robust, key=lambda pair: pair[1])
         paragraphs.append(
-            f"The KL-robust policies do not learn. The best one here (radius {radius:g}) survives in {value:.4f} of "
-            f"the cases, the nominal optimum in {study.nominal:.4f}."
+            f"The KL-robust policies do not learn. Under the best one here (radius {radius:g}) {value:.4f} of the "
+            f"patients survive, under the nominal optimum {study.nominal:.4f}."
         )
     return filled(paragraphs)
 

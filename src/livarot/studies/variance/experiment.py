@@ -1,7 +1,8 @@
 r"""Does regret follow sigma_bar?  Problems that differ in it and in little else, and sigma_bar against the horizon.
 
-The paper's claim is a regret of order d H^2 sigma_bar sqrt(T).  To see it, sigma_bar has to move while d, H, T, the
-features, B, V* and the gaps stay.  :func:`decisions` builds such problems: a row of H/2 independent decisions.
+The paper's claim is a regret of order d H^2 sigma_bar sqrt(T).  To see it, sigma_bar has to change while d, H, T,
+the features, B, V* and the gaps stay the same.  :func:`decisions` builds such problems: a row of H/2 independent
+decisions.
 
     stage 0, 2, ..   an action a in {-1, 1}^2 leads to *good* with probability p(a) = 1/(1 + exp(-tilt x_h . a / 2)),
                      to *bad* otherwise; the signs x_h are unknown.  Good pays 1/2 + D/2, bad 1/2 - D/2.
@@ -9,7 +10,7 @@ features, B, V* and the gaps stay.  :func:`decisions` builds such problems: a ro
                      *low* 1/2 - E/2; what the last stage draws is not paid.
 
 An action with k wrong signs loses k gap/2 where gap = D (2 p* - 1), for every tilt.  V* = H/2 + H gap/4, and since both
-outcomes of a stage are followed by the same, the variance is the same along every trajectory:
+outcomes of a stage have the same future, the variance is the same along every trajectory:
 
     sigma_bar^2 = ( H/2 D^2 p* (1 - p*) + (H/2 - 1) E^2/4 ) / H^3,   p* = (1 + gap/D)/2.
 
@@ -19,8 +20,8 @@ Four families move sigma_bar tenfold:
              noise.  Telling the best action from its rival takes of the order of (H^{3/2} sigma_bar/gap)^2 episodes:
              slope 2 in a log-log plot until the regret of the uniform policy is near.
 ``lottery``  E from 0 to 1 at a fixed D: the noise is in a part of the model that no decision changes.
-``scale``    D and the gap in proportion (p* fixed): all rewards are multiplied.  Regret is multiplied too, whoever
-             plays by the values alone, the uniform policy among them: slope 1 says nothing about learning (compare
+``scale``    D and the gap in proportion (p* fixed): all rewards are multiplied.  So is the regret of every agent that
+             plays by the values alone, the uniform policy included: slope 1 says nothing about learning (compare
              reading E35).
 ``random``   :func:`livarot.envs.random_mdp` with three seeds of its own: transitions and all gaps fixed, V*
              multiplied, rewards of the other actions chosen to keep the gaps.  As in ``spread``, what is uncertain is
@@ -186,7 +187,7 @@ class Study:
     n_seeds: int
     n_episodes: int
     regret: Mapping[tuple[Member, str], FloatArray] = field(repr=False)  # after the last episode, (seeds,)
-    sigma_measured: Mapping[Member, float] = field(repr=False)  # largest difference of a run's from the exact one
+    sigma_measured: Mapping[Member, float] = field(repr=False)  # largest error of a run's sigma_bar
     curves: tuple[Curve, ...] = field(repr=False)
 
     def of(self, family: str, contender: Contender) -> FloatArray:

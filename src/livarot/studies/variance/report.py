@@ -283,8 +283,8 @@ def _lottery(study: Study) -> str:
 def _scale(study: Study) -> str:
     parts = "; ".join(f"{c.label} {_fit(study.slope('scale', c))}" for c in CONTENDERS)
     return (
-        f"Scale: slopes are {parts}. A slope of 1 is had by whoever plays by the values alone, the uniform policy too, "
-        "and is no evidence of learning."
+        f"Scale: slopes are {parts}. Every agent that plays by the values alone has slope 1, the uniform policy too: "
+        "it is not evidence of learning."
     )
 
 

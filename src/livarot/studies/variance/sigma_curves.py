@@ -7,7 +7,7 @@ Two numbers per model, both normalised as in the paper, sqrt( (1/H) sum_h v_h / 
 
 The paper's curves: 1/(2 sqrt(H)) bounds ``optimal`` for every MDP (Proposition `prop:bound bar sigma optimal
 trajectory`); log U/(H eta) is its rate for KL-robust MDPs, which Proposition `prop:regret bound KLCR MDP` bounds by
-sqrt(log^2 U + 2 log U + 2)/(H eta).  That proof forgets the nominal kernel (reading E37): log(1/p0_min) has to take the
+sqrt(log^2 U + 2 log U + 2)/(H eta).  That proof omits the nominal kernel (reading E37): log(1/p0_min) has to take the
 place of log U.
 
 The KL-robust chain is the hard chain as the nominal model, with the kernel p0 exp(-eta V*) of the paper's recursion.
