@@ -19,8 +19,8 @@ from .planning.exact import Solution as Solution
 from .planning.exact import evaluate as evaluate
 from .planning.exact import solve as solve
 from .planning.optimistic import optimistic_plan as optimistic_plan
-from .planning.optimistic.inner import InnerMax as InnerMax
-from .planning.optimistic.inner import inner_max as inner_max
+from .planning.optimistic.inner_maximum import InnerMax as InnerMax
+from .planning.optimistic.inner_maximum import inner_max as inner_max
 from .planning.optimistic.rule import rule as rule
 from .planning.optimistic.rules import FrankWolfe as FrankWolfe
 from .planning.optimistic.rules import JointMaximum as JointMaximum
@@ -38,10 +38,10 @@ from .running.check_agent import agent_checks as agent_checks
 from .running.check_agent import check_agent as check_agent
 from .running.learn import LearnResult as LearnResult
 from .running.learn import learn as learn
-from .running.online import LearnState as LearnState
-from .running.online import Online as Online
 from .running.result import RunResult as RunResult
 from .running.run import run as run
+from .running.stepwise import LearnState as LearnState
+from .running.stepwise import Online as Online
 from .running.tune import TuneResult as TuneResult
 from .running.tune import tune as tune
 from .simulation.rollout import simulate as simulate

@@ -40,7 +40,7 @@ from safetensors.numpy import save as _encode
 from livarot.atomic import as_path, replacing, write_atomic, write_together
 from livarot.bounded import MAX_DEPTH, PathLike, check_depth, open_regular, parse_json, read_regular
 from livarot.errors import LivarotError, bad
-from livarot.layout import Layout, Misfit
+from livarot.file_layout import Layout, Misfit
 
 __all__ = [
     "MAX_DEPTH",

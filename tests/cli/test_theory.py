@@ -122,7 +122,7 @@ def test_a_bad_folder_is_refused_before_the_work(tmp_path):
 
 
 def test_the_audit_s_table_marks_failures():
-    from tests.theory.test_auditing import THEORY, by_hand
+    from tests.theory.audits.test_auditing import THEORY, by_hand
 
     checked = theory.audit(by_hand([[0.0]] * 50, None, agent=THEORY))
     console = Console(file=io.StringIO(), width=120)

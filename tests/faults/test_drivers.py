@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.store import Store
 from tests.faults.tools import ROOT, SLOW, finish, hashes, poison, start, wait_for
 

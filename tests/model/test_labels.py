@@ -12,8 +12,8 @@ import livarot
 from livarot import MNLMDP, LivarotError, envs
 from livarot.data import Labels, labels_of, policy_table
 from livarot.envs.gymnasium import render
+from livarot.file_layout import to_numbers
 from livarot.infinite import InfiniteMDP
-from livarot.layout import to_numbers
 from livarot.storage import load_tensors, save_tensors
 from tests.support.machine_logs import fitted
 

@@ -9,7 +9,7 @@ import pytest
 import livarot
 from livarot.envs.gymnasium.env import MNLEnv, StageObservation
 from livarot.running.learn import learn
-from livarot.running.online import LearnState, Online
+from livarot.running.stepwise import LearnState, Online
 
 
 @pytest.fixture(scope="module")

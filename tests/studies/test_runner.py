@@ -7,8 +7,8 @@ import pytest
 
 import livarot
 from livarot.agents import Livarot, Uniform
-from livarot.core.threads import Stopped
 from livarot.studies.runner import REPORTS, Runner
+from livarot.system.threads import Stopped
 
 
 @pytest.mark.parametrize("workers", [1, 3])

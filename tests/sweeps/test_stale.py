@@ -15,7 +15,7 @@ from livarot.sweeps.driver import sweep
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.sources import source_of
 from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.provenance import provenance
 from livarot.sweeps.store.records import encode_again
 from livarot.sweeps.store.store import Store

@@ -15,10 +15,10 @@ from livarot.confidence import radii
 from livarot.errors import LivarotError
 from livarot.theory import TheoryWarning
 from livarot.theory import bounds as bnd
+from livarot.theory.all_constants import Constants
 from livarot.theory.constants import Bracket
 from livarot.theory.lower import chain_lower_bound, lower_bound
 from livarot.theory.rates import RATES, Sizes, compare
-from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit, sigma_bar_star
 from tests.twins import theory as twin
 

@@ -12,8 +12,8 @@ from livarot import MNLMDP, envs
 from livarot.errors import LivarotError
 from livarot.theory import constants as con
 from livarot.theory import curvature as cur
-from livarot.theory.curvature_kernels import cap_bound, chord_of, look_at_pairs, refine
-from livarot.theory.summary import Constants
+from livarot.theory.all_constants import Constants
+from livarot.theory.kernels.curvature import cap_bound, chord_of, look_at_pairs, refine
 from tests.support.models import random_estimate, random_model, to_mdp, to_model
 from tests.twins import theory as twin
 

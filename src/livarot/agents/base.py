@@ -24,7 +24,7 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.errors import bad
-from livarot.layout import Entry, Layout
+from livarot.file_layout import Entry, Layout
 from livarot.model.episodes import Episodes, Plan
 from livarot.model.problem import Problem
 from livarot.simulation.streams import AgentRandom

@@ -31,7 +31,6 @@ from livarot.agents.exploration import (
 from livarot.agents.parts import ConfidenceAgent, lemma_index, updates
 from livarot.confidence.radii import exploration_length, livarot_radius, livarot_radius_printed
 from livarot.core.arguments import checked
-from livarot.core.sizes import require_memory
 from livarot.errors import require_positive_int
 from livarot.estimation.omd import (
     ParameterSet,
@@ -46,6 +45,7 @@ from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
 from livarot.simulation.streams import AgentRandom
+from livarot.system.sizes import require_memory
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from livarot.agents.tabular.ucrl2 import UCRL2State
 from livarot.errors import LivarotError, bad
 from livarot.estimation.history import History
 from livarot.estimation.omd import ParameterSet
-from livarot.layout import Layout, Misfit, Tensor, check_range
+from livarot.file_layout import Layout, Misfit, Tensor, check_range
 from livarot.model.episodes import Estimate, check_estimate, check_policy
 from livarot.model.problem import Problem
 

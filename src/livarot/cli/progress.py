@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from livarot.sweeps.progress import Snapshot
+from livarot.sweeps.snapshot import Snapshot
 
 
 @contextmanager

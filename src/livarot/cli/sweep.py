@@ -220,7 +220,7 @@ def status(
     with one_line_errors():
         from livarot.sweeps.names import counted, escaped
         from livarot.sweeps.stale import status_lines
-        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
         import_modules(imports)
@@ -256,7 +256,7 @@ def export(
 
     with one_line_errors():
         from livarot.sweeps.names import counted
-        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
         import_modules(imports)
@@ -278,7 +278,7 @@ def merge(
 
     with one_line_errors():
         from livarot.sweeps.names import counted
-        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
         opened = [Store(path) for path in sources]
@@ -300,7 +300,7 @@ def gc(
 
     with one_line_errors():
         from livarot.sweeps.names import counted
-        from livarot.sweeps.store import maintenance as housekeeping
+        from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
         import_modules(imports)

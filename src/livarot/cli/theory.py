@@ -12,7 +12,6 @@ from rich.table import Table
 from livarot import agents, envs
 from livarot.agents.base import Agent, declared
 from livarot.cli.progress import progress_shown
-from livarot.core.threads import Progress, Tally
 from livarot.errors import bad, require_positive_int
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
@@ -20,11 +19,12 @@ from livarot.report.output import check_folder
 from livarot.running.run import run
 from livarot.studies.variance import experiment as variance_study
 from livarot.sweeps.keys import plays_given_policy
-from livarot.theory.audit_lines import Audit, shown
-from livarot.theory.auditing import audit
-from livarot.theory.facts import sigma_bar_worst
-from livarot.theory.promises import promises
-from livarot.theory.summary import Constants
+from livarot.system.threads import Progress, Tally
+from livarot.theory.all_constants import Constants
+from livarot.theory.audits.auditing import audit
+from livarot.theory.audits.facts import sigma_bar_worst
+from livarot.theory.audits.lines import Audit, shown
+from livarot.theory.audits.promises import promises
 
 NAMES = {
     "U": "reachable states, at most",

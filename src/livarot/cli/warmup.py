@@ -60,7 +60,7 @@ from livarot.model.probabilities import MANY, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import evaluate, solve
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.inner import inner_max
+from livarot.planning.optimistic.inner_maximum import inner_max
 from livarot.planning.optimistic.plan import SEVERAL
 from livarot.planning.optimistic.rules import (
     FrankWolfe,
@@ -74,8 +74,8 @@ from livarot.planning.robust.kl import worst_case
 from livarot.planning.robust.plan import evaluate_robust, solve_robust
 from livarot.running.run import run
 from livarot.simulation.rollout import draw_row, simulate
+from livarot.theory.all_constants import Constants
 from livarot.theory.constants import diameter
-from livarot.theory.summary import Constants
 
 SEEDS = (0, 1)
 Step = Callable[[], Any]

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.linalg import factor_dense, one_block, project_dense, solve_dense
-from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
+from livarot.system.sizes import require_memory
 
 Wide = NDArray[Any]  # of numpy.longdouble: numpy's annotations say that its arithmetic gives doubles
 

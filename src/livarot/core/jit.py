@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 PACKAGE = str(Path(__file__).parents[1])
 LAYERS = (  # of folders, from below; imports point down, so kernels depend on their own folder and on those below
     ("",),  # modules outside any folder
+    ("system",),
     ("core",),
     ("model",),
     ("planning", "estimation", "confidence", "simulation"),

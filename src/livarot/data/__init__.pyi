@@ -11,7 +11,7 @@ from .fitting.diagnostics import held_out as held_out
 from .fitting.diagnostics import influence as influence
 from .fitting.diagnostics import likelihood_ratio as likelihood_ratio
 from .fitting.diagnostics import residuals as residuals
-from .fitting.features import Computed as Computed
+from .fitting.formula import Computed as Computed
 from .fitting.inference import LikelihoodRatio as LikelihoodRatio
 from .fitting.inference import Summary as Summary
 from .fitting.separation import NotIdentified as NotIdentified

@@ -42,7 +42,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    features : list of columns and terms (:mod:`livarot.data.fitting.features`): ``["severity", "action:severity"]``.
+    features : list of columns and terms (:mod:`livarot.data.fitting.formula`): ``["severity", "action:severity"]``.
     reg : ridge, ``reg/2 |theta|^2`` is added to minus the log-likelihood; 0 is plain maximum likelihood.
     homogeneous : one theta for all stages, or (False) one per stage, with ``stage`` the column of stages.
     state, action, next_state, stage, choice, chosen : names of columns.  A table with a ``chosen`` column has one row

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked, several
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 from livarot.theory.variance import sigma_bar_star
 
 DECISION = 0  # the state in which an arm is chosen

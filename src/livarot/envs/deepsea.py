@@ -24,10 +24,10 @@ import numpy as np
 import scipy
 
 from livarot.core.arguments import checked, several
-from livarot.core.sizes import require_memory
 from livarot.envs.features import FeatureMap, Function
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad
+from livarot.system.sizes import require_memory
 
 LEFT, RIGHT = 0, 1
 MOVE_COST = 0.01  # in all, over N moves to the right

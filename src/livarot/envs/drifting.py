@@ -26,12 +26,12 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad, require_finite, require_number, require_positive_int
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.validation import whole_numbers
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 
 @checked

@@ -26,10 +26,10 @@ import numpy as np
 
 from livarot.core.arguments import checked, several
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to print
 

@@ -27,9 +27,9 @@ from __future__ import annotations
 import numpy as np
 
 from livarot.core.arguments import checked
-from livarot.core.sizes import require_memory
 from livarot.model.problem import MNLMDP
 from livarot.model.validation import collect_stage
+from livarot.system.sizes import require_memory
 
 GENTLY, HARD, SERVICE = range(3)
 WORN_OUT, BROKEN = 4, 5

@@ -23,10 +23,10 @@ from itertools import product
 import numpy as np
 
 from livarot.core.arguments import checked, several
-from livarot.core.sizes import require_memory
 from livarot.envs.hard import require_sign_actions, sign_features
 from livarot.model.problem import MNLMDP
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 
 @checked(dim=several)

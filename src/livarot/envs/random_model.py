@@ -32,11 +32,11 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 
 @checked

@@ -33,9 +33,9 @@ import numpy as np
 import scipy
 
 from livarot.core.arguments import checked
-from livarot.core.sizes import require_memory
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import require_positive_int
+from livarot.system.sizes import require_memory
 
 LEFT, RIGHT = 0, 1
 

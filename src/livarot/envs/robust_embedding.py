@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked, several
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite, require_positive_int
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import MNLMDP, Problem
@@ -37,6 +36,7 @@ from livarot.planning.robust.kl import one_of
 from livarot.planning.robust.nominal import Nominal, as_nominal, nominal_model
 from livarot.planning.robust.plan import RobustSolution, solve_robust
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 SPAN_SLACK = 1e-10  # how far V may be from the span of psi, relative to 1 + max|V|
 

@@ -38,9 +38,9 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad, require_finite
 from livarot.model.problem import MNLMDP
+from livarot.system.sizes import require_memory
 
 N_STATES, N_ACTIONS, LEVELS = 716, 25, 5
 DEATH, SURVIVAL, OVER = 713, 714, 715

@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.sizes import require_memory
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
 from livarot.errors import bad, require_finite, require_positive
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.validation import check_start
 from livarot.storage import reading
+from livarot.system.sizes import require_memory
 
 SUM_SLACK = 1e-8  # rows of P may miss 1 by rounding only
 FIT_SLACK = 1e-9  # largest error of a fitted probability

@@ -10,10 +10,10 @@ import numpy as np
 
 from livarot.core.arrays import IntArray
 from livarot.core.jit import jit
-from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.model.episodes import Episodes, Played, check_shape, refuse_foreign, typed
 from livarot.model.tabular_view import Laws
+from livarot.system.sizes import require_memory
 
 
 def initial_counts(laws: Laws, n_replicas: int) -> IntArray:

@@ -26,8 +26,6 @@ from livarot.core.inner import inner
 from livarot.core.jit import compile_only, jit
 from livarot.core.lanes import W
 from livarot.core.linalg import whiten_all
-from livarot.core.memory import SMALL, fresh_copy
-from livarot.core.sizes import require_memory
 from livarot.core.small import cholesky, invert, solve
 from livarot.core.views import Bundle, flat, opened, view
 from livarot.errors import bad, require_non_negative, require_positive_int
@@ -53,6 +51,8 @@ from livarot.model.compiled import blocks_of
 from livarot.model.derived import derived
 from livarot.model.episodes import Episodes, Estimate, check_estimate, check_shape, refuse_foreign, typed
 from livarot.model.problem import Problem
+from livarot.system.memory import SMALL, fresh_copy
+from livarot.system.sizes import require_memory
 
 INT8 = np.dtype(np.int8)
 

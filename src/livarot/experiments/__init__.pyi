@@ -18,8 +18,8 @@ from livarot.sweeps.driver import sweep as sweep
 from livarot.sweeps.keys import Cell as Cell
 from livarot.sweeps.keys import Run as Run
 from livarot.sweeps.keys import components as components
-from livarot.sweeps.progress import Report as Report
-from livarot.sweeps.progress import Snapshot as Snapshot
+from livarot.sweeps.snapshot import Report as Report
+from livarot.sweeps.snapshot import Snapshot as Snapshot
 from livarot.sweeps.spec import AgentSpec as AgentSpec
 from livarot.sweeps.spec import EnvironmentSpec as EnvironmentSpec
 from livarot.sweeps.spec import Experiment as Experiment

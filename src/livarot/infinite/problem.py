@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
-from livarot.core.sizes import require_memory
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad, require_finite
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import Rows
+from livarot.system.sizes import require_memory
 
 PairFunction = Callable[[int, int], Any]
 

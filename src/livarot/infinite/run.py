@@ -28,7 +28,6 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.jit import jit
 from livarot.core.linalg import packed_distance
-from livarot.core.sizes import require_memory
 from livarot.core.views import Bundle, opened
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.infinite.average import policy_gain, solve_average
@@ -39,6 +38,7 @@ from livarot.model.compiled import blocks_of
 from livarot.model.episodes import plan_error, require_agent
 from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import DRAWS_PER_COUNT, seed_list, stream
+from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     import pandas as pd

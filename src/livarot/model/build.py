@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
-from livarot.core.sizes import require_memory
 from livarot.model.labels import check_labels
 from livarot.model.validation import (
     FeatureFunction,
@@ -20,6 +19,7 @@ from livarot.model.validation import (
     check_start,
     collect_stages,
 )
+from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     from livarot.model.problem import Problem

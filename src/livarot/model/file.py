@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad
-from livarot.layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
+from livarot.file_layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.core.tolerances import ROUNDING
 from livarot.errors import LivarotError, bad
 from livarot.sweeps.keys import (
@@ -31,6 +30,7 @@ from livarot.sweeps.spec import Experiment
 from livarot.sweeps.store.reading import read_in_threads
 from livarot.sweeps.store.records import decode, read_file
 from livarot.sweeps.store.store import Store
+from livarot.system.sizes import require_memory
 
 POINTS = 100  # of a curve
 CURVES = ("regret", "realised_regret", "optimism_gap")  # the first two summed up over the episodes

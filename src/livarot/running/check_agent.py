@@ -9,7 +9,7 @@ purity        ``plan`` and ``update`` do not change their arguments and give the
 determinism   the same seed gives the same run, bit for bit
 grouping      a seed's numbers do not depend on the seeds that run beside it
 resume        10 episodes, save, load, 10 more are 20 episodes, bit for bit
-truth         no setting holds a model, and nothing is read from what the simulator left in a Problem's cache
+truth         no setting holds a model, and nothing is read from what the simulator derived from the problem
 environments  plays a small version of every registered environment
 smallest      S = A = H = d = 1
 homogeneous   one parameter for all stages, and one per stage

@@ -30,15 +30,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.agents.base import Agent, part_of
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad, require_callable, require_positive_int, shown
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import MNLMDP, Problem, require_problem
 from livarot.model.validation import FeatureFunction, RewardLike
 from livarot.planning.exact import solve
-from livarot.running.online import LearnState, Online, number_of
+from livarot.running.stepwise import LearnState, Online, number_of
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 
 @dataclass(frozen=True, eq=False)

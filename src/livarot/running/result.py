@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.errors import bad
-from livarot.layout import Entry, Layout, Misfit, Tensor, check_range
+from livarot.file_layout import Entry, Layout, Misfit, Tensor, check_range
 from livarot.storage import load_tensors, reading, save_tensors
-from livarot.theory.facts import check_facts
+from livarot.system.sizes import require_memory
+from livarot.theory.audits.facts import check_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class RunResult:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What an audit needs to know of problem, truth and agent, ready for JSON (:mod:`livarot.theory.facts`)."""
+        """What an audit needs to know of problem, truth and agent, ready for JSON."""
         return self.facts_source() if callable(self.facts_source) else self.facts_source
 
     def __getstate__(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class RunResult:
         Refused: missing, additional or misshapen parts; numbers that are not finite where nothing is masked; masks on
         what every run has; values outside :data:`RANGES`; coverage bits that are not those of ``covered``, or of
         parameters that do not exist; facts of another horizon, or of another form than
-        :func:`livarot.theory.facts.facts_of` makes.  The agent's settings are text and cannot be checked.
+        :func:`livarot.theory.audits.facts.facts_of` makes.  The agent's settings are text and cannot be checked.
         """
         tensors, header = load_tensors(path, kind="run-result", layout=LAYOUT)
         with reading(path):

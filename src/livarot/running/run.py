@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.agents.base import Agent, declared
-from livarot.core.sizes import require_memory
-from livarot.core.threads import Look, in_threads
 from livarot.envs.drifting import Drifting
 from livarot.errors import bad, require_callable, require_positive_int
 from livarot.model.episodes import require_agent
@@ -26,7 +24,9 @@ from livarot.model.problem import MNLMDP, Problem, not_a_model
 from livarot.running.loop import STAGES, Progress, Replicas, Truth
 from livarot.running.result import COLUMNS, RunResult
 from livarot.simulation.streams import seed_list
-from livarot.theory.facts import facts_of
+from livarot.system.sizes import require_memory
+from livarot.system.threads import Look, in_threads
+from livarot.theory.audits.facts import facts_of
 
 THREAD_TERMS = 30_000  # feature entries per episode below which a second thread costs more than it saves
 

@@ -23,13 +23,13 @@ import numpy as np
 
 from livarot.agents.base import Agent
 from livarot.core.arrays import FloatArray
-from livarot.core.threads import Progress, Tally
 from livarot.core.tolerances import TIE
 from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
 from livarot.running.result import RunResult
 from livarot.running.run import run
+from livarot.system.threads import Progress, Tally
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
-from livarot.core.sizes import require_memory
 from livarot.core.views import Bundle, opened, view
 from livarot.errors import bad, require_positive_int
 from livarot.model.episodes import Episodes, Played, check_policy
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
 from livarot.simulation.streams import action_uniforms, environment_uniforms
+from livarot.system.sizes import require_memory
 
 INT32 = np.dtype(np.int32)
 

@@ -1,4 +1,4 @@
-"""How studies run: their cells on threads, one count of what is done, one way to stop (:mod:`livarot.core.threads`)."""
+"""How studies run: cells on threads, one count of what is done, one way to stop (:mod:`livarot.system.threads`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from livarot.agents.base import Agent, declared
-from livarot.core.threads import Look, Progress, Tally, in_threads
 from livarot.errors import require_positive_int
 from livarot.model.problem import MNLMDP
 from livarot.running.run import run
+from livarot.system.threads import Look, Progress, Tally, in_threads
 
 REPORTS = 1000  # about as many calls of ``progress`` in a study
 Cell = TypeVar("Cell")

@@ -27,12 +27,12 @@ from typing import Any, NoReturn
 from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.sweeps.engines import Engine, WorkersDied, check_backend, engine
 from livarot.sweeps.keys import Cell, Run
-from livarot.sweeps.progress import Observer, Report, Snapshot
+from livarot.sweeps.snapshot import Observer, Report, Snapshot
 from livarot.sweeps.sources import sources_of
 from livarot.sweeps.spec import Experiment
 from livarot.sweeps.stale import STALE, made, plugin_of, warn
 from livarot.sweeps.stopping import Stopper
-from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.folders import own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded
 from livarot.sweeps.store.store import SUFFIX, Store

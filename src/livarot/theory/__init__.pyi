@@ -1,4 +1,6 @@
-from .auditing import audit as audit
+from .all_constants import Constants as Constants
+from .audits.auditing import audit as audit
+from .audits.facts import sigma_bar_worst as sigma_bar_worst
 from .bounds import Bound as Bound
 from .bounds import Settings as Settings
 from .bounds import regret_bound as regret_bound
@@ -15,14 +17,12 @@ from .constants import kappa_star as kappa_star
 from .constants import max_reachable as max_reachable
 from .constants import nu_max as nu_max
 from .constants import rho as rho
-from .facts import sigma_bar_worst as sigma_bar_worst
 from .lower import LowerBound as LowerBound
 from .lower import chain_lower_bound as chain_lower_bound
 from .lower import lower_bound as lower_bound
 from .rates import RATES as RATES
 from .rates import Rate as Rate
 from .rates import compare as compare
-from .summary import Constants as Constants
 from .variance import hard_chain_sigma_bar as hard_chain_sigma_bar
 from .variance import sigma_bar as sigma_bar
 from .variance import sigma_bar_limit as sigma_bar_limit

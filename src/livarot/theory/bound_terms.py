@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from livarot.theory.summary import Constants
+from livarot.theory.all_constants import Constants
 
 Reading = Literal["proof", "printed"]
 LEADING = "variance"

@@ -56,6 +56,7 @@ import numpy as np
 from livarot.core.arguments import any_count, checked
 from livarot.errors import bad
 from livarot.model.problem import MNLMDP, Problem
+from livarot.theory.all_constants import Constants
 from livarot.theory.bound_terms import (
     FARTHEST,
     LEADING,
@@ -70,7 +71,6 @@ from livarot.theory.bound_terms import (
 )
 from livarot.theory.constants import TheoryWarning, exponential, finite_or_none
 from livarot.theory.lower import lower_bound as lower_bound
-from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit
 
 

@@ -32,8 +32,8 @@ from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Solution, checked_solution, solve_kernel
-from livarot.theory.constant_kernels import largest_leverage, nu_of, rarest_at, rarest_two
 from livarot.theory.curvature import log_kappa
+from livarot.theory.kernels.constants import largest_leverage, nu_of, rarest_at, rarest_two
 
 LARGEST = math.log(np.finfo(np.float64).max)
 

@@ -43,7 +43,7 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.model.ragged import Graph
-from livarot.theory.curvature_kernels import LIFT, cap_bound, chord_of, look_at_pairs, refine, two_rarest
+from livarot.theory.kernels.curvature import LIFT, cap_bound, chord_of, look_at_pairs, refine, two_rarest
 
 MOST_DIMS = 6  # caps are bisected up to this dimension of a pair's features
 MOST_ROOTS = 100_000  # (pair, i, j) that may wait for the search

@@ -32,12 +32,12 @@ import numpy as np
 
 from livarot.core.arguments import any_count, checked, several
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad, require_positive
 from livarot.model.problem import MNLMDP, Problem
+from livarot.system.sizes import require_memory
+from livarot.theory.all_constants import Constants
 from livarot.theory.constants import TheoryWarning, problem_of
-from livarot.theory.summary import Constants
 from livarot.theory.variance import hard_chain_sigma_bar
 
 

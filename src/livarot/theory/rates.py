@@ -14,8 +14,8 @@ from typing import Any
 
 from livarot.core.arguments import any_count, checked
 from livarot.model.problem import MNLMDP, Problem
+from livarot.theory.all_constants import Constants
 from livarot.theory.constants import exponential, finite_or_none
-from livarot.theory.summary import Constants
 from livarot.theory.variance import sigma_bar_limit
 
 

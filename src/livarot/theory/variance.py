@@ -26,12 +26,12 @@ from numpy.typing import ArrayLike
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
-from livarot.core.sizes import require_memory
 from livarot.errors import bad
 from livarot.model.episodes import Episodes
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import Solution, checked_solution, solve_kernel
+from livarot.system.sizes import require_memory
 
 
 def episode_variance(variance: FloatArray, states: ArrayLike) -> FloatArray:

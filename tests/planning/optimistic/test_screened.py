@@ -8,7 +8,7 @@ from livarot.core.mnl import softmax
 from livarot.estimation.omd import whitened
 from livarot.model.episodes import Estimate
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.layout import pair_blocks
+from livarot.planning.optimistic.blocks import pair_blocks
 from livarot.planning.optimistic.rules import (
     FrankWolfe,
     JointMaximum,

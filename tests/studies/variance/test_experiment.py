@@ -26,7 +26,7 @@ from livarot.studies.variance.experiment import (
     run_study,
     slope,
 )
-from livarot.theory.facts import sigma_bar_worst
+from livarot.theory.audits.facts import sigma_bar_worst
 from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
 
 ROWS = [m for members in FAMILIES.values() for m in members if m.spread is not None]

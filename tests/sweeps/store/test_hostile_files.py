@@ -13,7 +13,7 @@ from livarot.storage import load_tensors, save_tensors
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.keys import canonical
 from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.index import DriverLock
 from livarot.sweeps.store.store import Store
 from tests.sweeps.conftest import EXPERIMENT

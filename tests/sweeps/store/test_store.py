@@ -19,7 +19,7 @@ from livarot import LivarotError
 from livarot.running.result import COLUMNS
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.keys import Cell
-from livarot.sweeps.store import maintenance as housekeeping
+from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.provenance import provenance
 from livarot.sweeps.store.records import Damaged, decode, encode, encode_block, read_head, summaries_of, summary_of
 from livarot.sweeps.store.store import Store

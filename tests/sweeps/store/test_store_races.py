@@ -12,8 +12,7 @@ from livarot.storage import write_atomic
 from livarot.sweeps import worker
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.keys import canonical, digest
-from livarot.sweeps.store import maintenance as housekeeping
-from livarot.sweeps.store import records
+from livarot.sweeps.store import housekeeping, records
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded, lock_is_held
 from livarot.sweeps.store.records import Damaged, decode, encode
 from livarot.sweeps.worker import notes_of

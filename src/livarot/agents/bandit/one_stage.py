@@ -28,7 +28,7 @@ from livarot.errors import bad
 from livarot.model.derived import derived
 from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
-from livarot.planning.optimistic.bounds import box_bound, box_weights, rounding
+from livarot.planning.optimistic.bonuses import box_bound, box_weights, rounding
 from livarot.planning.optimistic.choice import dot, extremes, gradient, solver_room
 from livarot.planning.optimistic.rule import LaneRule, rule
 from livarot.simulation.streams import AgentRandom
@@ -138,7 +138,7 @@ def raised_utility(choice, v, settings):
 @rule
 def utility_box(choice, v, settings):
     """The maximum over the box of half-widths beta |y_i|, rounded up
-    (:func:`livarot.planning.optimistic.bounds.box_bound`)."""
+    (:func:`livarot.planning.optimistic.bonuses.box_bound`)."""
     n, m = choice.y.shape
     room, width, logit = solver_room(choice), choice.width, absolute(choice.z0[0])
     raise_logits(choice, room.weight, width)  # the half-widths about the mean are not needed any more

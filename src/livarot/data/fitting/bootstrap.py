@@ -22,7 +22,6 @@ import numpy as np
 
 from livarot.core.arguments import checked, several
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.data.fitting.likelihood import log_probabilities
 from livarot.data.fitting.newton import maximise
 from livarot.data.reading.choices import Choices
@@ -31,6 +30,7 @@ from livarot.errors import LivarotError, bad
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
+from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition

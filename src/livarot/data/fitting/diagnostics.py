@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.inference import LikelihoodRatio, likelihood_ratio_test
 from livarot.data.fitting.likelihood import blocks, centred_rows, derivatives
 from livarot.data.fitting.separation import dependencies
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad
+from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

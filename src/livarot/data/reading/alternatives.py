@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.features import Factor, check_features, encode, stack
+from livarot.data.fitting.formula import Factor, check_features, encode, stack
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns, constant_within, counts_of, log_nominal
 from livarot.data.reading.table import Table, named

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.features import Levels
+from livarot.data.fitting.formula import Levels
 from livarot.errors import bad, require_finite
 from livarot.model.labels import ModelLabels
 

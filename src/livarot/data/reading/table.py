@@ -16,9 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, IntArray
-from livarot.core.sizes import memory_limit
 from livarot.errors import LivarotError, bad
 from livarot.model.labels import factorise, refuse
+from livarot.system.sizes import memory_limit
 
 ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # a table of more bytes than that has at most so many per byte of its file
 NUMBER = 8  # bytes of a number, or of a reference to a label

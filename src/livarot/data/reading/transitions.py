@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import IntArray
-from livarot.data.fitting.features import Factor, check_features, encode, stack
+from livarot.data.fitting.formula import Factor, check_features, encode, stack
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns, constant_within, counts_of
 from livarot.data.reading.sets import ReachableSets, reachable_sets

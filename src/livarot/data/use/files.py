@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.data.estimator import MNLTransition
-from livarot.data.fitting.features import Computed
+from livarot.data.fitting.formula import Computed
 from livarot.data.fitting.newton import Maximum
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad
-from livarot.layout import (
+from livarot.file_layout import (
     LARGEST,
     TEXT,
     Entry,

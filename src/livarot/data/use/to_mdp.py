@@ -10,12 +10,12 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.sizes import require_memory
 from livarot.data.reading.alternatives import merge_equal
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad, require_finite
 from livarot.model.labels import Labels, ModelLabels, model_labels
 from livarot.model.problem import MNLMDP, Problem
+from livarot.system.sizes import require_memory
 
 SINK = "(unseen)"  # label of the extra state of unseen="sink"
 

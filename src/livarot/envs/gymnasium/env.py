@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.jit import jit
-from livarot.core.sizes import require_memory
 from livarot.core.views import Bundle, opened
 from livarot.envs.gymnasium import render
 from livarot.errors import bad, require_positive_int, shown
@@ -33,6 +32,7 @@ from livarot.model.problem import MNLMDP
 from livarot.planning.exact import stages_of
 from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import environment_uniforms
+from livarot.system.sizes import require_memory
 
 RENDER_MODES = ("ansi", "rgb_array")
 LAST = 2**62  # the largest number of an episode that may be asked for; those after it still fit

@@ -7,7 +7,7 @@ import math
 
 from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, any_of, lane, maximum, number_in, sqrt, where, with_number
-from livarot.planning.optimistic.bounds import logit_rounding
+from livarot.planning.optimistic.bonuses import logit_rounding
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at, value_at_centre
 from livarot.planning.optimistic.starts import best_on_chords, farthest_push, one_of
 

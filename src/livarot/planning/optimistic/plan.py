@@ -38,10 +38,10 @@ from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
-from livarot.planning.optimistic.layout import pair_blocks
+from livarot.planning.optimistic.blocks import pair_blocks
+from livarot.planning.optimistic.loop_parts import PairTask, Task
 from livarot.planning.optimistic.pairs import plan_pairs
 from livarot.planning.optimistic.replicas import plan_replicas
-from livarot.planning.optimistic.result import PairTask, Task
 from livarot.planning.optimistic.rule import LaneRule
 from livarot.planning.optimistic.rules import JointMaximum, Rule, check_rule
 from livarot.planning.optimistic.screened import plan_screened

@@ -22,7 +22,7 @@ from livarot.planning.optimistic.choice import (
     two_outcomes,
     whitened,
 )
-from livarot.planning.optimistic.result import Centres, Result, own_whitener, value_range
+from livarot.planning.optimistic.loop_parts import Centres, Result, own_whitener, value_range
 from livarot.planning.optimistic.rule import called
 from livarot.planning.steps import known_law
 

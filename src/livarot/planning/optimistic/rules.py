@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from livarot.core.arguments import checked
 from livarot.errors import bad, require_non_negative
-from livarot.planning.optimistic import ascent, bounds
+from livarot.planning.optimistic import ascent
+from livarot.planning.optimistic import bonuses as bounds
 from livarot.planning.optimistic.rule import LaneRule, rule
 
 

@@ -22,8 +22,8 @@ from livarot.core.law import softmax
 from livarot.core.tolerances import TIE
 from livarot.core.views import matrix, opened, part, view
 from livarot.planning.optimistic.choice import choice_size, load_into, look, two_outcomes
+from livarot.planning.optimistic.loop_parts import Centres, Result, value_range
 from livarot.planning.optimistic.pairs import greedy, load_two, make_room, own_coordinates, start_values
-from livarot.planning.optimistic.result import Centres, Result, value_range
 from livarot.planning.optimistic.rule import called
 from livarot.planning.optimistic.screening import CHOSEN, KNOWN, OPEN, Kept, Screen, bound_all, first_pair
 

@@ -30,10 +30,10 @@ import numpy as np
 
 from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, exp, lane, maximum, minimum, number_in, put, take, where
-from livarot.planning.optimistic.bounds import curvature, logit_rounding, rounded_up
+from livarot.planning.optimistic.bonuses import curvature, logit_rounding, rounded_up
 from livarot.planning.optimistic.choice import look
+from livarot.planning.optimistic.loop_parts import value_range
 from livarot.planning.optimistic.pairs import load
-from livarot.planning.optimistic.result import value_range
 
 WIDE = 100.0  # wider boxes count as the set of all laws: their weights are too far apart to compute with
 REWEIGHTED = 6  # rounds of reweighting in a fit

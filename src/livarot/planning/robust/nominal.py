@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.sizes import require_memory
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad
 from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.system.sizes import require_memory
 
 
 class Nominal(NamedTuple):

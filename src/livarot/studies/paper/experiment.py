@@ -25,12 +25,12 @@ import numpy as np
 
 from livarot.agents import UCRLMNLOL, Livarot, Uniform
 from livarot.core.arrays import FloatArray
-from livarot.core.threads import Progress
 from livarot.envs.hard import hard_chain, paper_gap
 from livarot.errors import bad, require_positive_int
 from livarot.running.run import run
 from livarot.studies.runner import Contender, Count, Runner
 from livarot.studies.writing import spread
+from livarot.system.threads import Progress
 
 DIM = 2
 N_SEEDS = 40

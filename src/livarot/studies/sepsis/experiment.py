@@ -25,19 +25,19 @@ import numpy as np
 
 from livarot.agents import Agent, Livarot
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.threads import Progress
 from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import bad, require_positive_int
 from livarot.model.episodes import PlanCheck
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import evaluate, solve
-from livarot.planning.optimistic.layout import pair_blocks
+from livarot.planning.optimistic.blocks import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.robust.plan import solve_robust
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, by_episode, environment_uniforms
 from livarot.studies.runner import Count, Runner
+from livarot.system.threads import Progress
 
 N_SEEDS, N_PATIENTS = 8, 1000
 QUICK_SEEDS, QUICK_PATIENTS = 2, 128

@@ -43,7 +43,6 @@ import numpy as np
 
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Uniform
 from livarot.core.arrays import FloatArray
-from livarot.core.threads import Progress
 from livarot.core.tolerances import ROUNDING
 from livarot.envs.random_model import random_mdp
 from livarot.errors import bad, require_finite, require_positive_int
@@ -52,6 +51,7 @@ from livarot.running.run import run
 from livarot.simulation.streams import stream
 from livarot.studies.runner import Contender, Count, Runner
 from livarot.studies.variance.sigma_curves import Curve, sigma_curves
+from livarot.system.threads import Progress
 
 HORIZON = 10
 DIM = 2

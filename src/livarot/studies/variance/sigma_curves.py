@@ -31,7 +31,7 @@ from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import Solution, solve_kernel
 from livarot.planning.robust.plan import solve_robust
-from livarot.theory.facts import sigma_bar_worst
+from livarot.theory.audits.facts import sigma_bar_worst
 from livarot.theory.variance import stage_variance
 
 HORIZONS = (4, 8, 16, 32, 64, 128)

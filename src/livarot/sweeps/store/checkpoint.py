@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from livarot.agents.states import check_state, flat, layout_of, rebuilt
 from livarot.errors import LivarotError, bad
-from livarot.layout import Entry, Layout, Tensor
+from livarot.file_layout import Entry, Layout, Tensor
 from livarot.running.loop import Replicas
 from livarot.storage import JSON, load_tensors, open_regular, reading, save_tensors
 from livarot.sweeps.keys import Cell, digest

@@ -61,7 +61,7 @@ from livarot.sweeps.store.records import (
     read_file,
     summaries_of,
 )
-from livarot.theory.facts import facts_of
+from livarot.theory.audits.facts import facts_of
 
 if TYPE_CHECKING:
     import pandas as pd

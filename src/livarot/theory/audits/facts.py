@@ -15,7 +15,7 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
-from livarot.layout import Entry, Layout, Misfit
+from livarot.file_layout import Entry, Layout, Misfit
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import Solution, checked_solution, solve, solve_kernel
@@ -41,7 +41,7 @@ TRUTH = ("optimum", "sigma_bar_star", "sigma_bar_worst", "log_kappa_star", "nu_m
 
 
 def check_facts(facts: dict[str, Any], horizon: int) -> None:
-    """Are these the facts of a run, as :func:`facts_of` makes them?  :class:`livarot.layout.Misfit` if not."""
+    """Are these the facts of a run, as :func:`facts_of` makes them?  :class:`livarot.file_layout.Misfit` if not."""
     parts = {"problem": Entry(dict), "truth": Entry(dict), "agent": Entry(dict)}
     Layout(parts, {}).check_head(facts, {})
     problem, truth, agent = facts["problem"], facts["truth"], facts["agent"]

@@ -21,7 +21,7 @@ class PairTask(NamedTuple):
 
     rule: Any
     model: Any
-    blocks: Any  # :class:`livarot.planning.optimistic.layout.Blocks`
+    blocks: Any  # :class:`livarot.planning.optimistic.blocks.Blocks`
 
 
 class Centres(NamedTuple):

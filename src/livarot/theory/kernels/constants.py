@@ -9,7 +9,7 @@ import numpy as np
 
 from livarot.core.jit import jit
 from livarot.core.tolerances import TIE
-from livarot.theory.curvature_kernels import two_rarest
+from livarot.theory.kernels.curvature import two_rarest
 
 
 @jit

@@ -11,13 +11,13 @@ import livarot
 from livarot import LivarotError, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, Uniform
 from livarot.running.result import COLUMNS, RunResult
-from livarot.theory.auditing import audit
+from livarot.theory.audits.auditing import audit
+from livarot.theory.audits.facts import problem_facts, sigma_bar_worst
+from livarot.theory.audits.promises import constants_from, promises
 from livarot.theory.bound_terms import TERMS
 from livarot.theory.bounds import regret_bound
 from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
-from livarot.theory.facts import problem_facts, sigma_bar_worst
 from livarot.theory.lower import lower_bound
-from livarot.theory.promises import constants_from, promises
 from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
 from tests.support.models import random_model, to_mdp
 

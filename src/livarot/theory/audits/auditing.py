@@ -1,6 +1,6 @@
 """Are the promises kept?  A run is compared with everything the theory says about it.
 
-:func:`audit` reads a result and the facts it carries (:mod:`livarot.theory.facts`), so a stored run is enough.
+:func:`audit` reads a result and the facts it carries (:mod:`livarot.theory.audits.facts`), so a stored run is enough.
 
 ``coverage``   theta* in the confidence sets: share of (seed, episode), of seeds that never miss, per stage, and per
                stage and tenth of the run.  The theory promises all sets at all times with probability 1 - delta.
@@ -30,9 +30,9 @@ from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import ROUNDING
 from livarot.errors import bad
 from livarot.model.problem import MNLMDP
-from livarot.theory.audit_lines import FAILS, HOLDS, NOTHING, Audit, Line, Lines, shown
-from livarot.theory.facts import problem_facts
-from livarot.theory.promises import constants_from, promises
+from livarot.theory.audits.facts import problem_facts
+from livarot.theory.audits.lines import FAILS, HOLDS, NOTHING, Audit, Line, Lines, shown
+from livarot.theory.audits.promises import constants_from, promises
 from livarot.theory.variance import sigma_bar_limit, sigma_bar_star_limit
 
 BLOCKS = 10  # parts of the run in the table of coverage per episode and stage

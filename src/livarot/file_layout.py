@@ -10,7 +10,7 @@ that mentions it and has to be the same everywhere.  ``"pairs+1"`` is one more t
 >>> paths.check_numbers({"start": np.array([0, 2, 4]), "node": np.array([0, 1, 2, 3], np.int32)}, sizes)
 Traceback (most recent call last):
     ...
-livarot.layout.Misfit: tensor 'node' has 3 at index 3, allowed are 0..2
+livarot.file_layout.Misfit: tensor 'node' has 3 at index 3, allowed are 0..2
 """
 
 from __future__ import annotations

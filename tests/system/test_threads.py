@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from livarot.core.threads import Stopped, in_threads
+from livarot.system.threads import Stopped, in_threads
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -89,7 +89,7 @@ sepsis_study(n_seeds=2, n_patients=20000, workers=2, dims=(4,), radii=(), progre
 """
 SLOW = """
 import threading, time
-from livarot.core.threads import in_threads
+from livarot.system.threads import in_threads
 def work(item, look):
     print("playing", flush=True)
     time.sleep(60)

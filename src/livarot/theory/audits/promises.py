@@ -8,23 +8,23 @@ from typing import Any
 
 from livarot.errors import require_positive_int
 from livarot.model.problem import Problem
+from livarot.theory.all_constants import Constants
 from livarot.theory.bounds import regret_bound
 from livarot.theory.constants import Bracket, TheoryWarning, kappa
 from livarot.theory.lower import lower_bound
 from livarot.theory.rates import compare
-from livarot.theory.summary import Constants
 
 FAILURE_LEVEL = 0.05  # where the agent has none
 
 
 def constants_from(facts: Mapping[str, Any], problem: Problem | None = None) -> Constants:
-    """The constants behind stored facts (:func:`livarot.theory.facts.problem_facts`).
+    """The constants behind stored facts (:func:`livarot.theory.audits.facts.problem_facts`).
 
     Without ``problem`` kappa is only known to lie between its value at theta* and U^2 e^{4B}; the bounds use the upper
     end.  Of several models, each constant is the one that is worst for the bounds.
 
     >>> import livarot
-    >>> from livarot.theory.facts import problem_facts
+    >>> from livarot.theory.audits.facts import problem_facts
     >>> mdp = livarot.envs.hard_chain(10, param_bound="tight")
     >>> known = constants_from(problem_facts([mdp]))
     >>> round(known.kappa.lower, 2), round(known.kappa.upper), known.kappa.exact

@@ -25,7 +25,7 @@ from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.views import opened, part, view
 from livarot.errors import bad, require_finite
-from livarot.planning.optimistic.bounds import rounded_up, rounding
+from livarot.planning.optimistic.bonuses import rounded_up, rounding
 from livarot.planning.optimistic.choice import choice_size, load_into, look, solver_room, whitened
 from livarot.planning.optimistic.rule import called
 from livarot.planning.optimistic.rules import JointMaximum, ShiftedPower, Solver

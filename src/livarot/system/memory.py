@@ -10,19 +10,18 @@ import sys
 import threading
 
 import numpy as np
-
-from livarot.core.arrays import FloatArray
+from numpy.typing import NDArray
 
 DEPTH = 4  # arrays kept per shape and thread
 SMALL = 1 << 15  # numbers; below this the allocator's own recycling is as good
 _local = threading.local()
 
 
-def fresh_copy(array: FloatArray) -> FloatArray:
+def fresh_copy(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """A copy of an array, in memory that was used before if there is some."""
     if array.size < SMALL:
         return array.copy()
-    pools: dict[tuple[int, ...], list[FloatArray]] = _local.__dict__.setdefault("pools", {})
+    pools: dict[tuple[int, ...], list[NDArray[np.float64]]] = _local.__dict__.setdefault("pools", {})
     pool = pools.setdefault(array.shape, [])
     for index in range(len(pool)):
         if sys.getrefcount(pool[index]) == 2:  # references: the pool and this call

@@ -1,0 +1,1 @@
+"""A run against everything the theory says about it: facts, promises, verdicts."""
