@@ -166,7 +166,7 @@ def test_damaged_data_is_refused(tmp_path, monkeypatch):
         submodule_search_locations = (str(tmp_path),)
 
     monkeypatch.setattr(sepsis, "find_spec", lambda name: Spec())
-    with pytest.raises(livarot.LivarotError, match="not installed, or holds no"):
+    with pytest.raises(livarot.LivarotError, match="not installed, or has no"):
         icu_sepsis()
     (tmp_path / "envs" / "assets").mkdir(parents=True)
     np.savez(tmp_path / "envs" / "assets" / "dynamics.npz", tx_mat=np.zeros((2, 2, 2)), d_0=[1.0], sofa_scores=[1.0])

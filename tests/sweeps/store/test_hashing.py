@@ -92,7 +92,7 @@ def test_processes_end_with_the_look(store, monkeypatch):
     begun = []
     popen = hashing.subprocess.Popen
     monkeypatch.setattr(hashing.subprocess, "Popen", lambda *a, **k: begun.append(popen(*a, **k)) or begun[-1])
-    monkeypatch.setattr(Store, "stored", lambda _: 1 / 0)  # something happens meanwhile
+    monkeypatch.setattr(Store, "_dates", lambda *_: 1 / 0)  # something happens meanwhile
     with pytest.raises(ZeroDivisionError):
         store.sync(verify=True)
     assert len(begun) == 2
