@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 
 def main() -> None:
     """The console script ``livarot``, also ``python -m livarot``."""
-    gc.set_threshold(100_000, 20, 20)  # a store's rows are many objects without cycles: looking for some takes a tenth
     try:
         from livarot.cli.app import app
 

@@ -46,8 +46,6 @@ from livarot.registry import Registry
 RUN_SCHEMA = 1  # part of every key; raised when the same content means another run
 EPISODES = "$episodes"  # a setting with this value is the run's number of episodes
 MAX_INT = 1 << 63
-MOST_CONTENTS = 10_000
-_contents: dict[tuple[Any, str, int, str | None], dict[str, Any]] = {}  # names and cells ask for the same ones again
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(None)}
 
 components: Registry[Any] = Registry("component")
@@ -226,17 +224,6 @@ def agent_content(name: str, settings: Mapping[str, Any], episodes: int, preset:
             raise bad("agents", f"the {name} takes no settings: it plays the optimal policy")
         return {}
     factory = _factory(agents.registry, name, settings)
-    key = factory, repr(settings), episodes, preset
-    if key not in _contents:
-        if len(_contents) >= MOST_CONTENTS:
-            _contents.clear()
-        _contents[key] = _agent_content(name, factory, settings, episodes, preset)
-    return _contents[key]
-
-
-def _agent_content(
-    name: str, factory: Any, settings: Mapping[str, Any], episodes: int, preset: str | None
-) -> dict[str, Any]:
     chosen = _typed(name, factory, {key: built(value) for key, value in settings.items()})
     return _fields(
         agents.make(name, **chosen)
