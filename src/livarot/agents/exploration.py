@@ -280,7 +280,8 @@ def _state_aware(model, step, pairs, identity, policy):
     gram, whiten, low = np.empty(len(identity)), np.empty(len(identity)), np.empty(len(identity))
     for r in range(len(policy)):
         for h in range(horizon):
-            gram[:] = identity
+            for i in range(len(identity)):  # an assignment of arrays would compile numba's message about shapes
+                gram[i] = identity[i]
             for other in range(horizon):
                 if seen.stage_parameter[other] == seen.stage_parameter[h]:
                     for t in range(pairs.shape[1]):

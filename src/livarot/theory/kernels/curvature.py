@@ -48,7 +48,7 @@ def cap_bound(offset, y, diameter, i, j, bound, unit, chord):
     slope = np.empty(dims)
     chord = min(chord, 2.0)
     middle = 0.5 * (offset[i] + offset[j])
-    top = -math.inf
+    top, peak = -math.inf, -math.inf
     for k in range(n):
         here, along, across = 0.0, 0.0, 0.0
         for c in range(dims):
@@ -58,12 +58,11 @@ def cap_bound(offset, y, diameter, i, j, bound, unit, chord):
             across += (y[k, c] - 0.5 * (y[i, c] + y[j, c]) - along * unit[c]) ** 2
         z[k] = offset[k] + bound * here
         wide[k] = offset[k] - middle + bound * (along + _rise(along, math.sqrt(across), chord))
-        top = max(top, wide[k])
+        top, peak = max(top, wide[k]), max(peak, z[k])
     total = 0.0
     for k in range(n):
         total += math.exp(wide[k] - top)
     box = 2.0 * (top + math.log(total))
-    peak = z.max()
     total = 0.0
     for k in range(n):
         wide[k] = math.exp(z[k] - peak)
