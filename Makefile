@@ -66,7 +66,7 @@ lock:
 	$(PYTHON) -m venv "$$folder"; \
 	"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: uv; \
 	"$$folder/bin/uv" $(COMPILE) --extra dev -o requirements-dev.lock; \
-	"$$folder/bin/uv" $(COMPILE) --constraints requirements-dev.lock -o requirements.lock
+	"$$folder/bin/uv" $(COMPILE) --extra all --constraints requirements-dev.lock -o requirements.lock
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

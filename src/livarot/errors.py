@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LivarotError",
+    "MissingExtra",
     "bad",
     "require_callable",
     "require_finite",
@@ -60,6 +61,10 @@ class LivarotError(ValueError):
         self.index = index
         self.count = count
         self.cure = cure
+
+
+class MissingExtra(LivarotError, ImportError):
+    """A package that one of livarot's extras installs is not there; also an ``ImportError``."""
 
 
 def bad(

@@ -16,6 +16,8 @@ import re
 import sys
 from collections.abc import Callable
 
+from livarot.extras import extras_explained
+
 
 def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of the package whose ``__init__.py`` is `file`."""
@@ -26,9 +28,11 @@ def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[
 
     def find(name: str) -> object:
         if (home := homes.get(name, package)) != package:
-            found = getattr(importlib.import_module(home), name)
+            with extras_explained():
+                found = getattr(importlib.import_module(home), name)
         elif not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
-            found = importlib.import_module(f"{package}.{name}")
+            with extras_explained():
+                found = importlib.import_module(f"{package}.{name}")
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=this)
         setattr(this, name, found)

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from livarot.cli.sweep import Imports, import_modules
+from livarot.extras import extras_explained
 
 REFUSED, INTERRUPTED = 2, 130
 RESULTS = Path("results/reproduce")
@@ -43,7 +44,8 @@ class Kind(StrEnum):
 def one_line_errors() -> Iterator[None]:
     """Our errors and Ctrl-C end a command with one line; anything else is a defect, with its traceback."""
     try:
-        yield
+        with extras_explained():
+            yield
     except KeyboardInterrupt:
         typer.echo("livarot: interrupted, nothing half-written is left", err=True)
         raise typer.Exit(INTERRUPTED) from None

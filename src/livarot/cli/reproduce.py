@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from livarot.cli.progress import progress_shown
+from livarot.extras import require_extra
 from livarot.report.output import check_folder
 from livarot.studies.paper import experiment, report
 
@@ -20,6 +21,7 @@ def command(
         n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
     horizons = experiment.QUICK_HORIZONS if quick else experiment.HORIZONS
     check_folder(out)
+    require_extra("matplotlib")
     aside = Console(stderr=True)
     with progress_shown(aside, "reproduce") as progress:
         result = experiment.reproduce(

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from livarot.cli.progress import progress_shown
+from livarot.extras import require_extra
 from livarot.report.output import check_folder
 from livarot.studies.sepsis import experiment, report
 
@@ -21,6 +22,7 @@ def command(
     if n_patients is None:
         n_patients = experiment.QUICK_PATIENTS if quick else experiment.N_PATIENTS
     check_folder(out)
+    require_extra("matplotlib")
     aside = Console(stderr=True)
     with progress_shown(aside, "sepsis", "plans") as progress:
         study = experiment.sepsis_study(n_seeds, n_patients, horizon=horizon, workers=workers, progress=progress)

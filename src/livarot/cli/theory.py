@@ -13,6 +13,7 @@ from livarot import agents, envs
 from livarot.agents.base import Agent, declared
 from livarot.cli.progress import progress_shown
 from livarot.errors import bad, require_positive_int
+from livarot.extras import require_extra
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.report.output import check_folder
@@ -201,6 +202,7 @@ def variance_command(*, quick: bool, out: Path, n_seeds: int | None, workers: in
     from livarot.studies.variance import report  # and matplotlib, which `livarot theory` does not need
 
     check_folder(out)
+    require_extra("matplotlib")
     aside = Console(stderr=True)
     with progress_shown(aside, "variance") as progress:
         study = variance_study.run_study(quick=quick, n_seeds=n_seeds, workers=workers, progress=progress)

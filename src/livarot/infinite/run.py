@@ -30,6 +30,7 @@ from livarot.core.jit import jit
 from livarot.core.linalg import packed_distance
 from livarot.core.views import Bundle, opened
 from livarot.errors import LivarotError, bad, require_finite
+from livarot.extras import extras_explained
 from livarot.infinite.average import policy_gain, solve_average
 from livarot.infinite.discounted import policy_value, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
@@ -96,7 +97,8 @@ class InfiniteResult:
 
     def to_pandas(self) -> pd.DataFrame:
         """A long table: one row per seed and step (1-based)."""
-        import pandas as pd
+        with extras_explained():
+            import pandas as pd
 
         n_seeds, n_steps = self.regret.shape
         require_memory("result", "a table of all steps", 30 * n_seeds * n_steps)

@@ -24,6 +24,7 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
+from livarot.extras import extras_explained
 from livarot.report.output import check_folder, write_all
 from livarot.report.read_runs import Runs, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
@@ -80,7 +81,8 @@ def files(summary: Summary) -> dict[str, bytes]:
 
 def page(summary: Summary) -> str:
     """The page as text."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+    with extras_explained():
+        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
     # a parser of HTML turns CR LF into LF, and the hashes are those of the text after it
     scripts = [_script_text(get_plotlyjs()), _script_text((ASSETS / "report.js").read_text(encoding="utf-8"))]

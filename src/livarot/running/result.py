@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
+from livarot.extras import extras_explained
 from livarot.file_layout import Entry, Layout, Misfit, Tensor, check_range
 from livarot.storage import load_tensors, reading, save_tensors
 from livarot.system.sizes import require_memory
@@ -151,7 +152,8 @@ class RunResult:
 
     def to_pandas(self) -> pd.DataFrame:
         """A long table: one row per seed and episode (1-based)."""
-        import pandas as pd
+        with extras_explained():
+            import pandas as pd
 
         n_seeds, n_episodes = self.regret.shape
         require_memory("result", "a table of all episodes", 3 * n_seeds * n_episodes * (len(COLUMNS) + 3))
@@ -171,7 +173,8 @@ class RunResult:
 
     def plot(self, axes: Axes | None = None, *, realised: bool = False, label: str | None = None) -> Axes:
         """Mean cumulative regret with one standard deviation over seeds."""
-        import matplotlib.pyplot as plt
+        with extras_explained():
+            import matplotlib.pyplot as plt
 
         if axes is None:
             _, axes = plt.subplots()

@@ -25,6 +25,7 @@ from livarot.agents.base import Agent
 from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import TIE
 from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
+from livarot.extras import extras_explained
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
 from livarot.running.result import RunResult
@@ -85,7 +86,8 @@ class TuneResult:
     @property
     def table(self) -> pd.DataFrame:
         """One row per point, in grid order: its settings, ``mean``, ``se``, ``worst`` seed, and ``best``."""
-        import pandas as pd
+        with extras_explained():
+            import pandas as pd
 
         frame = pd.DataFrame([dict(point) for point in self.points])
         frame["mean"], frame["se"], frame["worst"] = self.mean, self.se, self.scores.max(axis=1)

@@ -19,13 +19,19 @@ from typing import NamedTuple
 from livarot.errors import LivarotError
 from livarot.storage import write_atomic
 
-REQUIRED = ("numpy", "scipy", "numba", "pandas", "pyarrow", "pydantic", "safetensors", "joblib", "gymnasium")
+REQUIRED = ("numpy", "scipy", "numba", "safetensors", "typer", "rich")
 OPTIONAL = {
+    "pandas": ("tables", "pip install 'livarot[data]'"),
+    "scikit-learn": ("models from data", "pip install 'livarot[data]'"),
+    "pyarrow": ("sweeps, tables in files", "pip install 'livarot[sweep]'"),
+    "pydantic": ("experiments in TOML files", "pip install 'livarot[sweep]'"),
+    "joblib": ("processes of sweeps", "pip install 'livarot[sweep]'"),
+    "gymnasium": ("Gymnasium environments", "pip install 'livarot[gym]'"),
+    "matplotlib": ("figures", "pip install 'livarot[report]'"),
+    "plotly": ("interactive reports", "pip install 'livarot[report]'"),
     "distributed": ("clusters (--backend dask)", "pip install 'livarot[cluster]'"),
     "streamlit": ("the live board", "pip install 'livarot[board]'"),
     "icu-sepsis": ("the sepsis environment", "pip install --no-deps icu-sepsis"),
-    "plotly": ("interactive reports", "pip install plotly"),
-    "matplotlib": ("figures for papers", "pip install matplotlib"),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ENOUGH = 1 << 30  # bytes of free disk
@@ -82,7 +88,7 @@ def _threads() -> list[Check]:
 
         pools = [f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpoolctl.threadpool_info()]
     except ImportError:
-        return [Check("BLAS threads", False, "threadpoolctl is not installed", "pip install threadpoolctl")]
+        return [Check("BLAS threads", None, "unknown without threadpoolctl", "pip install 'livarot[sweep]'")]
     set_here = ", ".join(name for name in THREADS if name in os.environ) or "no variable set"
     return [Check("BLAS threads", None, f"{', '.join(pools) or 'none'} (numpy {np.__version__}; {set_here})")]
 

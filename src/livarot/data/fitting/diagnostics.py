@@ -22,6 +22,7 @@ from livarot.data.fitting.likelihood import blocks, centred_rows, derivatives
 from livarot.data.fitting.separation import dependencies
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad
+from livarot.extras import extras_explained
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Calibration:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Observed share over predicted probability, with its limits and the diagonal."""
         if ax is None:
-            from matplotlib.figure import Figure
+            with extras_explained():
+                from matplotlib.figure import Figure
 
             ax = Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
         t = self.table

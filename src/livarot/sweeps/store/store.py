@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import declared
 from livarot.errors import LivarotError, bad
+from livarot.extras import extras_explained
 from livarot.running.result import COLUMNS, RunResult
 from livarot.storage import parse_json, write_together
 from livarot.sweeps.keys import Cell, Run, canonical
@@ -353,7 +354,8 @@ class Store(Notes):
 
     def table(self) -> pd.DataFrame:
         """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds."""
-        import pandas as pd
+        with extras_explained():
+            import pandas as pd
 
         self.sync()
         runs = pd.DataFrame(self._rows(), columns=list(RUN_COLUMNS))

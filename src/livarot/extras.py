@@ -1,0 +1,56 @@
+"""Packages that only a part of livarot needs, and the line that says how to get one that is missing.
+
+``pip install livarot`` brings what modelling, planning, running and simulating need.  The rest is in extras, so that
+``pip install 'livarot[data]'`` adds what reading tables and fitting need; ``livarot[all]`` is everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+EXTRAS = {  # of importable packages; pyproject.toml lists what each extra installs
+    "pandas": "data",
+    "pyarrow": "data",
+    "sklearn": "data",
+    "matplotlib": "report",
+    "plotly": "report",
+    "joblib": "sweep",
+    "pydantic": "sweep",
+    "threadpoolctl": "sweep",
+    "tomli_w": "sweep",
+    "gymnasium": "gym",
+    "dask": "cluster",
+    "distributed": "cluster",
+    "streamlit": "board",
+}
+
+
+@contextmanager
+def extras_explained() -> Iterator[None]:
+    """Say which extra to install if an import within fails for want of one; other failures stay what they are.
+
+    >>> with extras_explained():
+    ...     raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+    Traceback (most recent call last):
+        ...
+    livarot.errors.MissingExtra: pandas is not installed; it comes with an extra: pip install 'livarot[data]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        from livarot.errors import MissingExtra  # not before: it imports NumPy, and the command line answers at once
+
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        cure = f"pip install 'livarot[{EXTRAS[package]}]'"
+        message = f"{package} is not installed; it comes with an extra: {cure}"
+        raise MissingExtra(message, argument=package, cure=cure) from error
+
+
+def require_extra(package: str) -> None:
+    """Refuse to begin what will need this package in the end, unless it is there."""
+    with extras_explained():
+        import_module(package)
