@@ -1,6 +1,8 @@
 """Names are data: known ones build, unknown ones are answered with the closest."""
 
+import sys
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -107,3 +109,35 @@ def test_a_name_is_registered_once(things):
     with pytest.raises(LivarotError, match="cannot be called"):
         things.register("new", 3, "")
     assert "new" not in things
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """An installed package that offers an agent, one whose module fails, and a name that is taken."""
+    (tmp_path / "their_plugin.py").write_text("class Theirs:\n    name = 'theirs'\n\n\nnumber = 3\n")
+    info = tmp_path / "their_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[livarot.tests]\ntheirs = their_plugin:Theirs\nbroken = their_plugin:nothing\n"
+        "number = their_plugin:number\ntaken = their_plugin:Theirs\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("their_plugin", None)
+
+
+def test_an_installed_package_adds_names_without_being_imported(plugin, caplog):
+    registry: Registry[Any] = Registry("thing", "livarot.tests")
+    registry.register("taken", dict, "ours")
+    assert "taken" in registry and "their_plugin" not in sys.modules
+    assert registry.names() == ("broken", "number", "taken", "theirs") and "their_plugin" not in sys.modules
+    assert registry.make("taken") == {} and "'taken' of the package their-plugin is left out" in caplog.text
+    assert registry.summary("theirs") == "from the package their-plugin"
+    assert registry.make("theirs").name == "theirs" and len(registry) == 4
+
+
+@pytest.mark.parametrize(("name", "why"), [("broken", "cannot be loaded"), ("number", "cannot be called")])
+def test_an_entry_point_that_fails_is_one_line(plugin, name, why):
+    with pytest.raises(LivarotError, match=f"thing: '{name}' .*{why}"):
+        Registry("thing", "livarot.tests").make(name)

@@ -1,7 +1,10 @@
 """Names for things that can be built: agents, environments, experiments.
 
 A registry maps a name to a factory. A name is data: it is looked up, never imported, so a configuration file
-can choose among what is registered and nothing else.
+can choose among what is registered and nothing else.  What installed packages offer as entry points is registered too:
+
+    [project.entry-points."livarot.agents"]     # in the pyproject.toml of such a package
+    my-agent = "my_package.agents:MyAgent"
 
 >>> shapes: Registry[tuple[int, ...]] = Registry("shape")
 >>> shapes.register("square", lambda side=1: (side, side), "two equal sides")
@@ -18,13 +21,15 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import logging
 import os
 import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, NoReturn, TypeVar
 
 from livarot.errors import bad
@@ -32,6 +37,7 @@ from livarot.errors import bad
 __all__ = ["Registry", "import_modules"]
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -57,10 +63,15 @@ class _Entry(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """Factories by name, listed in alphabetical order; `noun` says in messages what is registered."""
+    """Factories by name, listed in alphabetical order; `noun` says in messages what is registered.
 
-    def __init__(self, noun: str) -> None:
+    `group` names the entry points that add to it.  They are looked up when the names are listed or a name is not known,
+    and a package is imported when its factory is used.
+    """
+
+    def __init__(self, noun: str, group: str | None = None) -> None:
         self.noun = noun
+        self._group = group  # None once its entry points are here
         self._entries: dict[str, _Entry[T]] = {}
 
     def register(self, name: str, factory: Callable[..., T], summary: str) -> None:
@@ -85,25 +96,43 @@ class Registry(Generic[T]):
         caller = sys._getframe(2).f_globals.get("__name__", "")
         self._entries[name] = _Entry(load, " ".join(summary.split()), caller)
 
+    def _add_installed(self) -> None:
+        """Register the entry points of installed packages, once; a name that is taken stays what it is."""
+        group, self._group = self._group, None
+        for point in entry_points(group=group) if group else ():
+            package = point.dist.name if point.dist else point.value
+            if point.name in self._entries or not _NAME.fullmatch(point.name):
+                why = "is registered already" if point.name in self._entries else "is not a name"
+                logger.warning("%s: %r of the package %s is left out: it %s", self.noun, point.name, package, why)
+                continue
+            load: Callable[[], Callable[..., T]] = partial(_loaded, self.noun, point)
+            self._entries[point.name] = _Entry(load, f"from the package {package}", point.module)
+
     def make(self, name: str, /, **kwargs: Any) -> T:
         """Call the factory of `name` with `kwargs`, after checking that it takes them."""
         self.check_keywords(name, kwargs)
         return self._entry(name).factory(**kwargs)
 
     def names(self) -> tuple[str, ...]:
+        self._add_installed()
         return tuple(sorted(self._entries))
 
     def summary(self, name: str) -> str:
         return self._entry(name).summary
 
+    def factory(self, name: str) -> Callable[..., T]:
+        return self._entry(name).factory
+
     def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and name not in self._entries:
+            self._add_installed()
         return isinstance(name, str) and name in self._entries
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.names())
 
     def __repr__(self) -> str:
         return f"Registry({self.noun!r}: {', '.join(self.names()) or 'empty'})"
@@ -133,6 +162,18 @@ class Registry(Generic[T]):
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         tail = label if close else label[0].lower() + label[1:]
         raise bad(self.noun, problem, cure=f"{hint}{tail}: {', '.join(known) or 'nothing'}")
+
+
+def _loaded(noun: str, point: EntryPoint) -> Any:
+    """What an entry point names; a failure is one line."""
+    try:
+        found = point.load()
+    except Exception as error:  # whatever that package does
+        said = f"{type(error).__name__}: {str(error)[:200] or 'no message'}"
+        raise bad(noun, f"{point.name!r} ({point.value}) cannot be loaded ({said})") from error
+    if not callable(found):
+        raise bad(noun, f"{point.name!r} ({point.value}) cannot be called", cure="name a class or a function")
+    return found
 
 
 def import_modules(names: Sequence[str]) -> None:

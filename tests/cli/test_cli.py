@@ -43,6 +43,7 @@ def test_the_console_script_s_module_imports_nothing():
 
 def test_version():
     assert runner.invoke(app, ["version"]).output == f"livarot {livarot.__version__}\n"
+    assert runner.invoke(app, ["--version"]).output == f"livarot {livarot.__version__}\n"
     as_module = subprocess.run([*LIVAROT, "version"], check=True, capture_output=True, text=True)
     assert as_module.stdout == f"livarot {livarot.__version__}\n"
 
@@ -133,3 +134,11 @@ def test_the_table_without_unicode():
     lines = [["exact", "5", "1.00 ± 0.10", "1", "1", "1"], ["realised", "5", "1.00 ± 0.10", "1", "1", "1"]]
     console.print(cli_reproduce.rich_table("gap", lines, "+-"))
     assert "1.00 +- 0.10" in console.file.getvalue()
+
+
+def test_help_is_short_and_groups_the_commands():
+    result = runner.invoke(app, ["-h"])
+    assert result.exit_code == 0
+    for panel in ("Studies", "Problems and agents", "Data", "Experiments of many runs", "This machine"):
+        assert panel in result.output
+    assert "--grid" in runner.invoke(app, ["tune", "-h"]).output

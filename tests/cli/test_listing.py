@@ -1,5 +1,6 @@
 """``livarot list``: the registries, and the environments' numbers against the tables they come from."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from livarot import agents, envs
 from livarot.cli import listing
+from livarot.cli.listing import described, description
+from livarot.errors import LivarotError
 from tests.twins import envs as ref
 
 
@@ -76,3 +79,25 @@ def test_agents_are_names_and_summaries(capsys):
 def test_environments_are_printed(capsys):
     listing.command("envs")
     assert capsys.readouterr().out.splitlines() == listing.lines(listing.environments(), listing.COLUMNS)
+
+
+def test_one_agent_with_its_paper_settings_and_presets():
+    one = described("agents", "livarot")
+    assert "Boudart" in one["about"] and one["presets"] == ["paper", "theory", "single-phase"]
+    settings = {each["name"]: each for each in one["settings"]}
+    assert list(settings) == [field.name for field in dataclasses.fields(agents.Livarot)]
+    assert settings["beta_scale"]["default"] == repr(agents.Livarot().beta_scale)
+    assert settings["beta_scale"]["meaning"].startswith("multiplies the radius")
+    assert any("beta_scale = " in line for line in description(one))
+
+
+def test_every_agent_and_environment_can_be_described():
+    for kind, registry in (("agents", agents.registry), ("envs", envs.registry)):
+        for name in registry:
+            one = described(kind, name)
+            assert one["about"] and one["summary"] and description(one)[0].startswith(f"{name}: ")
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(LivarotError, match="no 'livaroth'; did you mean 'livarot'"):
+        described("agents", "livaroth")

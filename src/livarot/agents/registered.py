@@ -10,7 +10,7 @@ from livarot.registry import Registry
 if TYPE_CHECKING:
     from livarot.agents.base import Agent
 
-registry: Registry[Agent[Any]] = Registry("agent")
+registry: Registry[Agent[Any]] = Registry("agent", "livarot.agents")
 add = registry.register_later
 add("livarot", lambda: agents.Livarot, "optimism by the joint maximum over OMD ellipsoids, with optional burn-in")
 add("bonus-livarot", lambda: agents.BonusLivarot, "LIVAROT with the variance-aware bonus: no inner optimisation")

@@ -30,7 +30,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+STUDIES, MODELS, DATA, MACHINE = "Studies", "Problems and agents", "Data", "This machine"  # as --help groups them
+Workers = Annotated[int | None, typer.Option(help="Threads (as many as processors).")]
 
 
 class Kind(StrEnum):
@@ -71,20 +74,38 @@ def call(module: str, given: dict[str, Any], function: str = "command") -> None:
         work(**given)
 
 
-@app.command()
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"livarot {installed('livarot')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="The version of livarot.")
+    ] = False,
+) -> None:
+    """Reinforcement learning with multinomial logistic transition models."""
+
+
+@app.command(rich_help_panel=STUDIES)
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="8 seeds and H = 5, 10, 20 only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = RESULTS,
     n_seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds (40, or 8 with --quick).")] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+    workers: Workers = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
     call("reproduce", locals())
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=MODELS)
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     imports: Imports = None,
 ) -> None:
@@ -92,7 +113,7 @@ def list_names(
     call("listing", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=MODELS)
 def theory(
     env: Annotated[str, typer.Argument(help="A registered environment; `livarot list envs` names them.")],
     agent: Annotated[str, typer.Option(help="A registered agent.")] = "livarot",
@@ -110,18 +131,18 @@ def theory(
     call("theory", locals() | {"workers": None})
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def variance(
     quick: Annotated[bool, typer.Option("--quick", help="6 seeds and 500 episodes only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and tables.")] = Path("results/variance"),
     n_seeds: Annotated[int | None, typer.Option("--seeds", help="Number of seeds (30, or 6 with --quick).")] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+    workers: Workers = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
     call("theory", locals(), "variance_command")
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def sepsis(
     quick: Annotated[bool, typer.Option("--quick", help="2 seeds and 128 patients only.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures, summary and table.")] = Path("results/sepsis"),
@@ -129,13 +150,13 @@ def sepsis(
     n_patients: Annotated[
         int | None, typer.Option("--patients", help="Patients treated (1000, or 128 with --quick).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads (as many as processors).")] = None,
+    workers: Workers = None,
 ) -> None:
     """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
     call("sepsis", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=MODELS)
 def tune(
     env: Annotated[str, typer.Argument(help="A registered environment.")],
     agent: Annotated[str, typer.Argument(help="A registered agent.")],
@@ -145,14 +166,14 @@ def tune(
     settings: Annotated[list[str] | None, typer.Option("--set", help="key=value of the environment; repeat.")] = None,
     budget: Annotated[int, typer.Option(help="Largest number of points.")] = 12,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    workers: Annotated[int, typer.Option(help="Threads.")] = 1,
+    workers: Workers = None,
     imports: Imports = None,
 ) -> None:
     """Try a grid of an agent's settings on seeds that no evaluation uses."""
     call("tune", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=DATA)
 def fit(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file, one row per transition or alternative.")],
     features: Annotated[list[str], typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")],
@@ -176,7 +197,7 @@ def fit(
     call("fit", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=DATA)
 def plan(
     model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`.")],
     reward: Annotated[str, typer.Option(help="File with state, (action,) reward; or state=number,...")],
@@ -194,7 +215,7 @@ def plan(
     call("plan", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE)
 def warmup(
     only: Annotated[list[str] | None, typer.Option(help="One part of the kernels, such as planning; repeat.")] = None,
 ) -> None:
@@ -202,12 +223,10 @@ def warmup(
     call("warmup", locals())
 
 
-@app.command()
+@app.command(rich_help_panel=MACHINE)
 def version() -> None:
     """The version of livarot."""
-    from importlib.metadata import version as installed
-
-    typer.echo(f"livarot {installed('livarot')}")
+    _tell_version(True)
 
 
 def _processors() -> int:

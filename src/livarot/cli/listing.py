@@ -1,4 +1,4 @@
-"""``livarot list envs|agents``: what is registered, the environments with numbers that say how hard they are.
+"""``livarot list envs|agents [NAME]``: what is registered, the environments with numbers that say how hard they are.
 
 An environment is built with its defaults.  V* is the optimal value of the start, in the model's units (rewards in
 [0, 1]); kappa* = 1 / min p(s') p(s'') at theta*, over what the start can reach; and
@@ -7,29 +7,83 @@ sigma_bar^2 = 1/H sum_h E[Var V*_{h+1}] / H^2 along the optimal policy.
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import sys
+import textwrap
+from functools import partial
 from typing import Any
 
 import typer
 
 from livarot import agents, envs
+from livarot.agents.base import presets_of
 from livarot.errors import LivarotError
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.theory.constants import kappa_star
 from livarot.theory.variance import sigma_bar_star
 
+COMMENT = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)  # beside the field of a dataclass
 COLUMNS = ("S", "A", "U", "d", "H", "B", "V*", "kappa*", "sigma_bar")
 
 
-def command(kind: str, *, as_json: bool = False) -> None:
+def command(kind: str, name: str | None = None, *, as_json: bool = False) -> None:
     """See ``livarot list --help``."""
+    if name is not None:
+        one = described(kind, name)
+        typer.echo(json.dumps(one, indent=2) if as_json else "\n".join(description(one)))
+        return
     rows = environments() if kind == "envs" else listed_agents()
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
     for line in lines(rows, COLUMNS if kind == "envs" else ()):
         typer.echo(line)
+
+
+def described(kind: str, name: str) -> dict[str, Any]:
+    """What one agent or environment is: where it comes from, its settings with their defaults, its presets."""
+    registry: Any = agents.registry if kind == "agents" else envs.registry
+    made = registry.factory(name)
+    plain = made.func if isinstance(made, partial) else made
+    home = sys.modules[plain.__module__]
+    text = (home.__doc__ if kind == "agents" else plain.__doc__) or ""
+    comments = dict(COMMENT.findall(inspect.getsource(plain)))
+    settings = [
+        {"name": each.name, "default": _default(each), "meaning": comments.get(each.name, "")}
+        for each in inspect.signature(made).parameters.values()
+    ]
+    presets = list(presets_of(made)) if kind == "agents" else []
+    about = " ".join(text.split("\n\n")[0].split())
+    return {
+        "name": name,
+        "summary": registry.summary(name),
+        "made by": f"{plain.__module__}.{plain.__qualname__}",
+        "about": about,
+        "settings": settings,
+        "presets": presets,
+    }
+
+
+def _default(parameter: inspect.Parameter) -> str | None:
+    """As it would be typed; None if a value has to be given."""
+    if parameter.default is parameter.empty:
+        return None
+    told = repr(parameter.default)
+    return "(made anew)" if told.startswith("<") else told
+
+
+def description(one: dict[str, Any]) -> list[str]:
+    """The lines that describe one agent or environment."""
+    out = [f"{one['name']}: {one['summary']}", *textwrap.wrap(one["about"], 110), f"made by {one['made by']}"]
+    if one["presets"]:
+        out.append(f"presets: {', '.join(one['presets'])}")
+    pairs = [(f"{each['name']} = {each['default'] or '...'}", each["meaning"]) for each in one["settings"]]
+    width = min(max((len(setting) for setting, _ in pairs), default=0), 40)
+    out += ["settings:", *(f"  {setting:{width}}  {meaning}".rstrip() for setting, meaning in pairs)] if pairs else []
+    return out
 
 
 def listed_agents() -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from livarot.cli.sweep import Imports, import_modules
+from livarot.cli.sweep import PANEL, Imports, import_modules
 
 PORT, REFUSED = 8501, 2
 PATIENCE = 5.0  # seconds that the server has to end by itself
@@ -27,8 +27,8 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("report")(report)
-    app.command("board")(board)
+    app.command("report", rich_help_panel=PANEL)(report)
+    app.command("board", rich_help_panel=PANEL)(board)
 
 
 def report(

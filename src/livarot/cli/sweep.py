@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from livarot.sweeps.driver import Report
 
 FAILED = 1
+PANEL = "Experiments of many runs"  # as --help groups the commands
 RESULTS = Path("results")
 Imports = Annotated[
     list[str] | None,
@@ -38,12 +39,8 @@ class Stale(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("run")(run)
-    app.command("status")(status)
-    app.command("export")(export)
-    app.command("merge")(merge)
-    app.command("gc")(gc)
-    app.command("schema")(schema)
+    for command in (run, status, export, merge, gc, schema):
+        app.command(command.__name__, rich_help_panel=PANEL)(command)
 
 
 def run(

@@ -11,7 +11,7 @@ from livarot.registry import Registry
 if TYPE_CHECKING:
     from livarot.model.problem import MNLMDP
 
-registry: Registry[MNLMDP] = Registry("environment")
+registry: Registry[MNLMDP] = Registry("environment", "livarot.envs")
 add = registry.register_later
 add("hard-chain", lambda: envs.hard_chain, "the chain of the lower bound, gap tuned to T or fixed")
 add("hard-chain-fixed", lambda: partial(envs.hard_chain, gap=0.05), "the same with a gap that can be learned")
