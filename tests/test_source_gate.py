@@ -209,6 +209,7 @@ EXEMPT = {
     "cli/theory.py:command": OPTIONS,
     "cli/tune.py:command": OPTIONS,
     "data/estimator.py:__init__": KEYWORDS,
+    "data/use/intervals.py:value_interval": KEYWORDS,
     "envs/features.py:mdp": KEYWORDS,
     "envs/random_model.py:random_mdp": KEYWORDS,
     "envs/robust_embedding.py:kl_robust": KEYWORDS,

@@ -6,6 +6,7 @@ Every refusal names the column, the first bad row (counted from 0), how many the
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, IntArray
 from livarot.errors import LivarotError, bad
-from livarot.model.labels import factorise, refuse
+from livarot.model.labels import Labels, factorise, refuse
 from livarot.system.sizes import memory_limit
 
 ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # a table of more bytes than that has at most so many per byte of its file
@@ -30,7 +31,10 @@ class DataWarning(UserWarning):
 
 def warn(message: str) -> None:
     """A :class:`DataWarning` at the line that called into this package."""
-    warnings.warn(message, DataWarning, stacklevel=3)
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("livarot."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, DataWarning, stacklevel=depth)
 
 
 def named(column: str) -> str:
@@ -88,6 +92,19 @@ class Table:
         """Codes and labels of a column, in order of appearance."""
         return factorise(self.raw(name, argument), named(name))
 
+    def order(self, name: str) -> list[Any] | None:
+        """The categories of a pandas Categorical in their order; None for other columns."""
+        column = self.raw(name)
+        return list(column.cat.categories) if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype) else None
+
+    def is_text(self, name: str) -> bool:
+        """Does a column hold categories: text, or a pandas Categorical?"""
+        column = self.raw(name)
+        kind = getattr(column, "dtype", None)
+        if isinstance(kind, pd.CategoricalDtype | pd.StringDtype):
+            return True
+        return getattr(kind, "kind", "O") in "US" or pd.api.types.infer_dtype(column, skipna=True) == "string"
+
     def flags(self, name: str) -> BoolArray:
         """A column of 0 and 1, or of truth values."""
         values = self.numbers(name)
@@ -96,6 +113,16 @@ class Table:
         wrong = (values != 0) & (values != 1)
         refuse(named(name), "must be 0 or 1", wrong, "mark the chosen row with 1 and the others with 0")
         return np.asarray(values != 0)
+
+
+def labels_in_order(table: Table, *names: str) -> Labels:
+    """The labels of some columns: in the order of their categories if all are pandas Categoricals, else sorted."""
+    orders = [table.order(name) for name in names]
+    seen = [label for name in names for label in table.labels(name)[1]]
+    if any(order is None for order in orders):
+        return Labels(seen)
+    met = set(seen)
+    return Labels([label for order in orders for label in order or () if label in met], ordered=True)
 
 
 def read_table(data: Any) -> Table:
