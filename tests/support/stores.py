@@ -107,3 +107,15 @@ def hostile_store(path: Path) -> Path:
             fill(store, same, 1.0 + index, 5)
             store.fail(cell.run(99), attempts=3, traceback=f"Traceback\n{name}")
     return path
+
+
+def harm(data, draw, kind):
+    data = bytearray(data)
+    if kind == 0:
+        del data[draw.randrange(len(data)) :]
+    elif kind == 1:
+        first = draw.randrange(len(data))
+        data[first : first + 64] = bytes(len(data[first : first + 64]))
+    else:
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    return bytes(data)

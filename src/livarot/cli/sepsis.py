@@ -13,9 +13,7 @@ from livarot.report.output import check_folder
 from livarot.studies.sepsis import experiment, report
 
 
-def command(
-    *, quick: bool, out: Path, n_seeds: int | None, n_patients: int | None, workers: int, horizon: int = 20
-) -> None:
+def command(*, quick: bool, out: Path, n_seeds: int | None, n_patients: int | None, workers: int) -> None:
     """See ``livarot sepsis --help``."""
     if n_seeds is None:
         n_seeds = experiment.QUICK_SEEDS if quick else experiment.N_SEEDS
@@ -25,7 +23,7 @@ def command(
     require_extra("matplotlib")
     aside = Console(stderr=True)
     with progress_shown(aside, "sepsis", "plans") as progress:
-        study = experiment.sepsis_study(n_seeds, n_patients, horizon=horizon, workers=workers, progress=progress)
+        study = experiment.sepsis_study(n_seeds, n_patients, workers=workers, progress=progress)
     written = report.write_files(study, out)
     console = Console()
     plain = "utf" not in console.encoding.lower()
