@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import livarot
 from livarot import agents, envs
-from livarot.cli import reproduce as cli_reproduce
+from livarot.cli import studies
 from livarot.cli.app import app
 
 runner = CliRunner()
@@ -75,7 +75,7 @@ def test_defects_keep_their_traceback(monkeypatch):
     def broken(**options):
         raise ValueError("a defect")
 
-    monkeypatch.setattr(cli_reproduce, "command", broken)
+    monkeypatch.setattr(studies, "reproduce", broken)
     assert isinstance(runner.invoke(app, ["reproduce"]).exception, ValueError)
 
 
@@ -83,7 +83,7 @@ def test_interrupted(monkeypatch, tmp_path):
     def interrupted(**options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli_reproduce.experiment, "reproduce", interrupted)
+    monkeypatch.setattr(studies.paper, "reproduce", interrupted)
     result = runner.invoke(app, ["reproduce", "--out", str(tmp_path / "out")])
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1].startswith("livarot: interrupted")

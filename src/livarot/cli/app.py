@@ -99,7 +99,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
-    call("reproduce", locals())
+    call("studies", locals(), "reproduce")
 
 
 @app.command("list", rich_help_panel=MODELS)
@@ -139,7 +139,7 @@ def variance(
     workers: Workers = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
-    call("theory", locals(), "variance_command")
+    call("studies", locals(), "variance")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -153,7 +153,7 @@ def sepsis(
     workers: Workers = None,
 ) -> None:
     """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
-    call("sepsis", locals())
+    call("studies", locals(), "sepsis")
 
 
 @app.command(rich_help_panel=MODELS)

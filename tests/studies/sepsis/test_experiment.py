@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.cli import sepsis as cli
 from livarot.studies.sepsis import experiment
 from livarot.studies.sepsis.experiment import Curve, replan_times, sepsis_study
 
@@ -58,13 +57,10 @@ def test_workers_and_grouping_change_nothing(study, monkeypatch):
         assert np.array_equal(two.theta, whole.theta)
 
 
-def test_bad_input(tmp_path):
+def test_bad_input():
     for options in ({"n_seeds": 0}, {"n_patients": 0}, {"workers": 0}, {"first_seed": -1}):
         with pytest.raises(livarot.LivarotError, match=next(iter(options))):
             sepsis_study(**options)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(livarot.LivarotError, match="not a folder"):
-        cli.command(quick=True, out=tmp_path / "file", n_seeds=1, n_patients=1, workers=1)
 
 
 @installed
