@@ -14,6 +14,6 @@ def test_the_server_is_told_to_stay_on_this_machine():
 
 
 @pytest.mark.parametrize("name", ["http://x", "x/y", "x y", "", "x:y", "user@x", "*"])
-def test_a_host_that_is_none_is_refused(name):
+def test_what_is_not_a_host_is_refused(name):
     with pytest.raises(LivarotError, match=r"^host: .* is not a host"):
         known_hosts(8501, [name])

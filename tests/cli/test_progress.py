@@ -30,7 +30,7 @@ def test_progress_in_lines():
     assert len(said) == 4
 
 
-def test_restored_episodes_are_no_pace():
+def test_restored_episodes_do_not_count_for_the_pace():
     """Two workers of three begin where a checkpoint was; then 100 episodes a second."""
     pace, episodes = progress.Pace(), 0
     for second in range(12):

@@ -87,7 +87,7 @@ def test_refusals_are_one_line(spec, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", "1/2/3"])
-def test_parts_that_are_none(spec, tmp_path, text):
+def test_what_is_not_a_part_is_refused(spec, tmp_path, text):
     result = run(spec, tmp_path / "store", "--shard", text)
     assert result.exit_code == 2
     assert "--shard 1/20" in result.output or "shard" in result.output
@@ -246,7 +246,7 @@ label = "bonus"
     assert lines[-1] == "9 of 10 runs stored, 0 failed, 0 damaged files"
 
 
-def test_one_is_no_plural(spec, tmp_path):
+def test_one_is_not_a_plural(spec, tmp_path):
     one = edited(spec, ("seeds = 3", "seeds = 1"), ('[[agents]]\nname = "uniform"\n', ""), ("[0.05, 0.1]", "0.1"))
     store = tmp_path / "store"
     assert "1 run, 0 stored, 1 to run" in run(one, store, "--dry-run").output

@@ -11,37 +11,9 @@ from livarot import MNLMDP, agents, envs
 from livarot.agents.certainty_equivalent import CertaintyEquivalent
 from livarot.model.episodes import check_policy
 from livarot.planning.optimistic import optimistic_plan
-from tests.support.refusals import refusal
+from tests.support.refusals import A, H, S, altered, arrays, base, refusal
 
 NAN, INF = float("nan"), float("inf")
-H, S, A = 3, 3, 2
-
-
-def base():
-    """A model that is accepted, as arguments of from_function."""
-    return {
-        "features": lambda h, s, a: ([s, (s + 1) % S], [[0.0, 0.0], [0.6, 0.8]]),
-        "reward": np.full((H, S, A), 0.5),
-        "theta": np.tile([0.3, 0.4], (H, 1)),
-        "start": np.array([0.25, 0.25, 0.5]),
-    }
-
-
-def arrays():
-    """The same model, one table, as arguments of from_arrays."""
-    return {
-        "outcomes": np.full((S, A), 2),
-        "next_state": np.array([[s, (s + 1) % S] for s in range(S) for _ in range(A)]).reshape(-1),
-        "features": np.tile([[0.0, 0.0], [0.6, 0.8]], (S * A, 1)),
-        "reward": np.full((S, A), 0.5),
-        "theta": np.array([0.3, 0.4]),
-    }
-
-
-def altered(wrong, *places):
-    """The features of the base model with another answer at some (h, s, a)."""
-    plain = base()["features"]
-    return lambda h, s, a: wrong if (h, s, a) in places else plain(h, s, a)
 
 
 def everywhere_changed(value, *places):

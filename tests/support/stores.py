@@ -1,5 +1,6 @@
 """Stores for the tests of reports, filled with invented runs: no agent is run."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +120,16 @@ def harm(data, draw, kind):
     else:
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
     return bytes(data)
+
+
+def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
+    return Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
+        agents=[AgentSpec(name=name) for name in agents],
+        episodes=episodes,
+        seeds=seeds,
+    )
+
+
+def files(path):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}

@@ -1,6 +1,5 @@
 """Sweeps: the same bits whatever the workers, engine, order, grouping, shards and the rest of the grid."""
 
-import hashlib
 import itertools
 import pickle
 import random
@@ -15,19 +14,7 @@ from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from livarot.sweeps.tasks import Part, Task, cut, plan
 from livarot.sweeps.worker import execute
-
-
-def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
-    return Experiment(
-        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
-        agents=[AgentSpec(name=name) for name in agents],
-        episodes=episodes,
-        seeds=seeds,
-    )
-
-
-def files(path):
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}
+from tests.support.stores import experiment, files
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Engines: workers that end with their sweep, clusters that cannot be reached."""
 
-import hashlib
 import subprocess
 import sys
 
@@ -12,20 +11,7 @@ from livarot import LivarotError
 from livarot.sweeps import driver as module
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.engines import Engine, WorkersDied
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
-
-
-def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
-    return Experiment(
-        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
-        agents=[AgentSpec(name=name) for name in agents],
-        episodes=episodes,
-        seeds=seeds,
-    )
-
-
-def files(path):
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}
+from tests.support.stores import experiment, files
 
 
 def told(process):

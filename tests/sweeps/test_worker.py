@@ -170,7 +170,7 @@ def test_a_task_of_several_cells_says_how_far_it_is(store, monkeypatch):
     assert 15 in seen and len(seen) > 3
 
 
-def test_notes_of_tasks_whose_driver_leaves_are_none(tmp_path, monkeypatch):
+def test_tasks_whose_driver_leaves_have_no_notes(tmp_path, monkeypatch):
     assert notes_of(tmp_path / "gone") == []
     folder = tmp_path / "driver"
     folder.mkdir()

@@ -119,7 +119,7 @@ def test_outside_the_conditions_there_is_a_number_and_a_warning(call, words):
     assert json.dumps(found.to_json(), allow_nan=False)
 
 
-def test_inside_the_conditions_there_is_none():
+def test_inside_the_conditions_there_is_no_warning():
     assert bnd.regret_bound(constants(), 1000).failed == () == lower_bound(constants(), 32).failed
 
 

@@ -66,7 +66,7 @@ def test_the_box_bounds_every_expectation_over_the_set(seed):
         assert max(ref.expected_value(row, theta, values) for row in rows) <= plan.upper[0] + 1e-12
 
 
-def test_raising_every_utility_is_no_bound():
+def test_raising_every_utility_is_not_a_bound():
     """One arm, outcomes worth 0, .1 and 1 with equal widths: raising the poor one costs more than it brings."""
     phi = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.3, 0.0]]
     mdp = livarot.MNLMDP.from_function(

@@ -62,7 +62,7 @@ def test_stage_column_does_not_fix_the_horizon_of_a_shared_model():
     assert long.to_mdp(reward={"well": 1.0}, horizon=9).problem.horizon == 9
 
 
-def test_features_that_change_from_choice_to_choice_are_no_mdp():
+def test_features_that_change_from_choice_to_choice_do_not_make_an_mdp():
     table = expanded(LOG.head(200)).assign(noise=lambda t: np.random.default_rng(0).normal(size=len(t)))
     fit = MNLTransition(features=["treat", "noise"]).fit(table)
     with pytest.raises(LivarotError, match="differ from choice to choice"):

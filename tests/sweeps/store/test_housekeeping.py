@@ -112,7 +112,7 @@ def test_gc_does_not_guess_what_a_damaged_spec_asked_for(store):
     assert housekeeping.collect(store, unplanned=True).files == 0
 
 
-def test_notes_of_failures_that_are_none_are_left_out(store):
+def test_files_that_are_not_notes_of_failures_are_left_out(store):
     for name, text in (("0" * 64, "[]"), ("1" * 64, "{}"), ("2" * 64, "{")):
         (store.path / "failed" / f"{name}.json").write_text(text)
     assert store.failures() == {}

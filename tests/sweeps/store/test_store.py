@@ -109,7 +109,7 @@ def test_hostile_files_are_refused(store, tmp_path):
 # ---------------------------------------------------------------- the whole store
 
 
-def test_what_is_no_store_is_refused(tmp_path):
+def test_what_is_not_a_store_is_refused(tmp_path):
     with pytest.raises(LivarotError, match="is not a store"):
         Store(tmp_path)
     (tmp_path / "file").write_text("x")

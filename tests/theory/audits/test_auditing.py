@@ -150,7 +150,7 @@ def test_bounds_are_those_of_the_theory():
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {"facts": {}}, CHAIN])
-def test_what_is_no_result_is_refused(wrong):
+def test_what_is_not_a_result_is_refused(wrong):
     with pytest.raises(LivarotError, match="result"):
         audit(wrong)
 
