@@ -7,52 +7,13 @@ import pytest
 from scipy import sparse
 
 import livarot
-from livarot import MNLMDP, Episodes, LivarotError, agents, envs
+from livarot import MNLMDP, agents, envs
 from livarot.agents.certainty_equivalent import CertaintyEquivalent
 from livarot.model.episodes import check_policy
 from livarot.planning.optimistic import optimistic_plan
+from tests.support.refusals import A, H, S, altered, arrays, base, refusal
 
 NAN, INF = float("nan"), float("inf")
-H, S, A = 3, 3, 2
-
-
-def base():
-    """A model that is accepted, as arguments of from_function."""
-    return {
-        "features": lambda h, s, a: ([s, (s + 1) % S], [[0.0, 0.0], [0.6, 0.8]]),
-        "reward": np.full((H, S, A), 0.5),
-        "theta": np.tile([0.3, 0.4], (H, 1)),
-        "start": np.array([0.25, 0.25, 0.5]),
-    }
-
-
-def arrays():
-    """The same model, one table, as arguments of from_arrays."""
-    return {
-        "outcomes": np.full((S, A), 2),
-        "next_state": np.array([[s, (s + 1) % S] for s in range(S) for _ in range(A)]).reshape(-1),
-        "features": np.tile([[0.0, 0.0], [0.6, 0.8]], (S * A, 1)),
-        "reward": np.full((S, A), 0.5),
-        "theta": np.array([0.3, 0.4]),
-    }
-
-
-def altered(wrong, *places):
-    """The features of the base model with another answer at some (h, s, a)."""
-    plain = base()["features"]
-    return lambda h, s, a: wrong if (h, s, a) in places else plain(h, s, a)
-
-
-def refusal(make):
-    with pytest.raises(LivarotError) as caught:
-        make()
-    error = caught.value
-    assert isinstance(error, ValueError)
-    assert str(error).startswith(f"{error.argument}: ")
-    assert "\n" not in str(error)
-    if error.cure is not None:
-        assert error.cure in str(error)
-    return error
 
 
 def everywhere_changed(value, *places):
@@ -394,20 +355,3 @@ def test_runs_and_policies(make, argument, index):
 def test_negative_radius(radius):
     estimate = agents.Livarot().init(MDP.problem, 2).estimate
     assert refusal(lambda: optimistic_plan(MDP.problem, estimate, radius)).argument == "radius"
-
-
-@pytest.mark.parametrize(
-    ("states", "actions"),
-    [
-        ([[0, 2, 2]], [[1, 1]]),  # two states at once
-        ([[0, 0]], [[0, 0]]),  # too short
-        ([[0, 0, 0]], [[0]]),
-        ([[0, 1, 2]], [[3, 1]]),  # action 3 does not exist (it would be action 1 of state 1)
-        ([[-1, 1, 2]], [[1, 1]]),
-    ],
-)
-def test_episodes_that_cannot_have_happened(states, actions):
-    assert refusal(lambda: Episodes.from_states(MDP.problem, states, actions)).argument in (
-        "states",
-        "actions",
-    )

@@ -1,10 +1,11 @@
-"""An estimate of another problem is refused before a kernel indexes its arrays."""
+"""Estimates of another problem and episodes that cannot have happened are refused before a kernel reads them."""
 
 import numpy as np
 import pytest
 
 import livarot
-from livarot import LivarotError, agents, envs
+from livarot import Episodes, LivarotError, agents, envs
+from tests.support.refusals import refusal
 
 MDP = envs.river_swim(4, 5)
 OTHERS = {
@@ -49,3 +50,18 @@ def test_what_is_not_an_estimate_is_refused(thing):
 
 def test_its_own_estimate_is_taken():
     assert livarot.optimistic_plan(MDP.problem, of(MDP), 1.0).policy.shape == (2, 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("states", "actions"),
+    [
+        ([[0, 2, 2]], [[1, 1]]),  # two states at once
+        ([[0, 0]], [[0, 0]]),  # too short
+        ([[0, 0, 0]], [[0]]),
+        ([[0, 1, 2]], [[3, 1]]),  # action 3 does not exist (it would be action 1 of state 1)
+        ([[-1, 1, 2]], [[1, 1]]),
+    ],
+)
+def test_episodes_that_cannot_have_happened(states, actions):
+    problem = envs.river_swim(3, 2).problem
+    assert refusal(lambda: Episodes.from_states(problem, states, actions)).argument in ("states", "actions")

@@ -1,20 +1,17 @@
 """The command line: what it prints, how it fails, how it is interrupted, and that it begins at once."""
 
-import io
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 import livarot
 from livarot import agents, envs
-from livarot.cli import reproduce as cli_reproduce
+from livarot.cli import studies
 from livarot.cli.app import app
-from livarot.cli.progress import progress_shown
 
 runner = CliRunner()
 LIVAROT = [sys.executable, "-m", "livarot"]
@@ -78,7 +75,7 @@ def test_defects_keep_their_traceback(monkeypatch):
     def broken(**options):
         raise ValueError("a defect")
 
-    monkeypatch.setattr(cli_reproduce, "command", broken)
+    monkeypatch.setattr(studies, "reproduce", broken)
     assert isinstance(runner.invoke(app, ["reproduce"]).exception, ValueError)
 
 
@@ -86,7 +83,7 @@ def test_interrupted(monkeypatch, tmp_path):
     def interrupted(**options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli_reproduce.experiment, "reproduce", interrupted)
+    monkeypatch.setattr(studies.paper, "reproduce", interrupted)
     result = runner.invoke(app, ["reproduce", "--out", str(tmp_path / "out")])
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1].startswith("livarot: interrupted")
@@ -109,31 +106,6 @@ def test_a_real_interrupt_ends_the_threads_and_leaves_nothing(tmp_path):
     assert "Traceback" not in rest
     assert printed == ""
     assert not (tmp_path / "out").exists()
-
-
-def test_reproduce_from_end_to_end(tmp_path, capsys):
-    cli_reproduce.command(quick=True, out=tmp_path / "out", n_seeds=2, workers=2, n_episodes=20)
-    printed = capsys.readouterr()
-    assert printed.err.splitlines()[0] == "reproduce: compiling what is not compiled yet"
-    assert "reproduce: 100 % of 960 episodes" in printed.err
-    assert "uniform policy" in printed.out and "locked in" in printed.out
-    assert (tmp_path / "out" / "README.txt").read_text() in printed.out
-    assert f"{len(list((tmp_path / 'out').iterdir()))} files in" in printed.out.splitlines()[-1]
-
-
-def test_a_bar_on_a_terminal():
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    with progress_shown(console, "reproduce") as show:
-        show(0, 10)
-        show(5, 10)
-    assert "running" in console.file.getvalue() and "50 %" in console.file.getvalue()
-
-
-def test_the_table_without_unicode():
-    console = Console(file=io.StringIO(), width=80)
-    lines = [["exact", "5", "1.00 ± 0.10", "1", "1", "1"], ["realised", "5", "1.00 ± 0.10", "1", "1", "1"]]
-    console.print(cli_reproduce.rich_table("gap", lines, "+-"))
-    assert "1.00 +- 0.10" in console.file.getvalue()
 
 
 def test_help_is_short_and_groups_the_commands():

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from livarot.errors import LivarotError
 from livarot.planning.optimistic import optimistic_plan
-from livarot.planning.optimistic.rules import MaxNormBonus, SecondOrderBonus, check_rule
+from livarot.planning.optimistic.rules import MaxNormBonus, SecondOrderBonus
 from tests.support.engines import engine
 from tests.support.models import random_estimate, random_model, same_bits, to_mdp, to_model
 from tests.twins.field import backward, cho_bonus, max_norm_bonus
@@ -68,9 +67,3 @@ def test_both_ways_of_filling_lanes_give_the_same_bits(kind, rule):
         with engine(name):
             plans.append(optimistic_plan(mdp.problem, estimate, 0.1, rule))
     assert same_bits(*((made.value, made.policy) for made in plans))
-
-
-def test_rules_are_checked():
-    check_rule(MaxNormBonus())
-    with pytest.raises(LivarotError, match="constant"):
-        MaxNormBonus(-1.0)
