@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+from numba.core import types
 from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
@@ -23,7 +25,13 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
 from numba.core.ir import Assign
 from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering, InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.typed_passes import (
+    BaseNativeLowering,
+    InlineOverloads,
+    NativeLowering,
+    NopythonRewrites,
+    NopythonTypeInference,
+)
 from numba.core.untyped_passes import InlineClosureLikes, IRProcessing
 
 
@@ -104,6 +112,55 @@ class _PartAfterLowering(LoweringPass):
         return False
 
 
+class _Typing:
+    """numba's typing context, which remembers what its builtin functions and attributes give for which types.
+
+    Type inference asks for each of them several times per function, and numba tries all candidates each time.  What is
+    asked about is kept with the answer, so that it keeps its id.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context, self._known = context, dict[tuple[Any, ...], tuple[Any, ...]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def _remembered(self, ask: Callable[..., Any], *about: Any) -> Any:
+        key = (ask.__name__, *map(id, about))
+        if key not in self._known:
+            self._known[key] = ask(*about), about
+        return self._known[key][0]
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        def ask(func: Any, *args: Any) -> Any:
+            return self._context.resolve_function_type(func, args, {})
+
+        plain = isinstance(func, types.Function) and not kws
+        return self._remembered(ask, func, *args) if plain else self._context.resolve_function_type(func, args, kws)
+
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        return self._remembered(self._context.resolve_setitem, target, index, value)
+
+    def resolve_getattr(self, kind: Any, name: str) -> Any:
+        return self._remembered(self._context.resolve_getattr, kind, name)
+
+
+_typing = cache(_Typing)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _TypeInference(NopythonTypeInference):
+    _name = "livarot_type_inference"
+
+    def run_pass(self, state: Any) -> Any:
+        context = state.typingctx
+        state.typingctx = _typing(context)
+        try:
+            return super().run_pass(state)
+        finally:
+            state.typingctx = context
+
+
 class _PlainLower(Lower):
     """Lowering to fewer instructions where no references are counted: numbers, lanes, views and tuples of them.
 
@@ -173,17 +230,24 @@ class _PlainLowering(BaseNativeLowering):
     lowering_class = _PlainLower
 
 
-# the first is replaced by the passes above; the others serve array expressions, closures and overloads: not used here
-_LEFT_OUT = (NativeLowering, NopythonRewrites, InlineClosureLikes, InlineOverloads)
+def _replaced(pipeline: Any, *passes: tuple[Any, Any]) -> None:
+    """Each first pass of a pipeline by the second one, or by nothing."""
+    for old, new in passes:
+        if new is not None:
+            pipeline.add_pass_after(new, old)
+        pipeline.passes = [each for each in pipeline.passes if each[0] is not old]
+
+
+# for array expressions, closures and overloads, which parts do not have
+_LEFT_OUT = (NopythonRewrites, None), (InlineClosureLikes, None), (InlineOverloads, None)
 
 
 class PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_PartBeforeLowering, IRProcessing)
-        pipeline.add_pass_after(_PlainLowering, NativeLowering)
-        pipeline.passes = [each for each in pipeline.passes if each[0] not in _LEFT_OUT]
-        pipeline.add_pass_after(_PartAfterLowering, _PlainLowering)
+        pipeline.add_pass_after(_PartAfterLowering, NativeLowering)
+        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference), *_LEFT_OUT)
         pipeline.finalize()
         return [pipeline]
 
@@ -194,8 +258,7 @@ class KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_KernelBeforeLowering, IRProcessing)
-        pipeline.add_pass_after(_PlainLowering, NativeLowering)
-        pipeline.passes = [each for each in pipeline.passes if each[0] is not NativeLowering]
+        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference))
         pipeline.finalize()
         return [pipeline]
 

@@ -30,6 +30,7 @@ import numpy as np
 from numba import config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
+import livarot.core.basics  # noqa: F401 (kernels use its min and max)
 from livarot.core.compiler import KernelCompiler
 
 Kernel = Callable[..., Any]
