@@ -21,6 +21,10 @@ from .use.files import load_fit as load_fit
 from .use.files import save_fit as save_fit
 from .use.intervals import ValueInterval as ValueInterval
 from .use.intervals import value_interval as value_interval
+from .use.pessimism import Coverage as Coverage
+from .use.pessimism import PessimisticPolicy as PessimisticPolicy
+from .use.pessimism import coverage_coefficients as coverage_coefficients
+from .use.pessimism import plan_pessimistic as plan_pessimistic
 from .use.plans import plan_optimistic as plan_optimistic
 from .use.plans import plan_robust as plan_robust
 from .use.plans import robust_radius as robust_radius
