@@ -2,6 +2,11 @@ from livarot.model.labels import Labels as Labels
 from livarot.model.labels import ModelLabels as ModelLabels
 
 from .estimator import MNLTransition as MNLTransition
+from .evaluation.estimators import Interval as Interval
+from .evaluation.evaluate import evaluate_policy as evaluate_policy
+from .evaluation.logged import LoggedEpisodes as LoggedEpisodes
+from .evaluation.logged import read_episodes as read_episodes
+from .evaluation.result import PolicyEvaluation as PolicyEvaluation
 from .fitting.bootstrap import Bootstrap as Bootstrap
 from .fitting.bootstrap import bootstrap as bootstrap
 from .fitting.diagnostics import Calibration as Calibration

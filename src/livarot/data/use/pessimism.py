@@ -95,8 +95,8 @@ def plan_pessimistic(
 ) -> PessimisticPolicy:
     """The policy of the largest worst value over ``fit.confidence_set(level, kind)``; ``mdp`` is ``fit.to_mdp(...)``.
 
-    ``lower`` is a lower confidence bound of the policy's true value, of that level: asymptotic for ``"wald"``, for every
-    sample size for ``"finite-sample"`` (what is supposed: :mod:`livarot.data.use.pessimism`).
+    ``lower`` is a lower confidence bound of the policy's true value, of that level: for large samples if ``"wald"``,
+    for all of them if ``"finite-sample"`` (what is supposed: :mod:`livarot.data.use.pessimism`).
     """
     sets, radius = confidence_ellipsoids(fit, mdp, level, kind)
     plan = pessimistic_plan(mdp.problem, sets, radius, solver)
@@ -148,12 +148,12 @@ def _staged(mdp: MNLMDP) -> bool:
 
 def _as_counts(part: Choices, visits: FloatArray, *, by_stage: bool) -> FloatArray:
     """Counts whose sums over choice sets are the visits; only these sums enter a Hessian."""
-    assert part.state is not None and part.action is not None  # noqa: S101 (to_mdp has checked)
+    state: Any = part.state
+    action: Any = part.action
     count = np.zeros(part.n_rows)
     if by_stage:
-        count[part.start[:-1]] = visits[part.stage, part.state, part.action]
+        count[part.start[:-1]] = visits[part.stage, state, action]
         return count
-    key = part.state * visits.shape[2] + part.action
-    _, first = np.unique(key, return_index=True)  # sets of one (state, action) are equal
-    count[part.start[first]] = visits.sum(axis=0)[part.state[first], part.action[first]]
+    _, first = np.unique(state * visits.shape[2] + action, return_index=True)  # sets of one (state, action) are equal
+    count[part.start[first]] = visits.sum(axis=0)[state[first], action[first]]
     return count
