@@ -11,7 +11,7 @@ from livarot.data import DataWarning, evaluate_policy, policy_table, read_episod
 from tests.support.offline_logs import PAYS, behaviour, fitted, make_log, target, to_mdp, truth
 from tests.twins import evaluation as twin
 
-NAMES = ["behaviour", "importance sampling", "per-decision", "weighted per-decision", "model", "doubly robust"]
+NAMES = ["behaviour", "model", "importance sampling", "per-decision", "weighted per-decision", "doubly robust"]
 
 
 def worth(mdp, policy):
@@ -50,7 +50,7 @@ def test_the_behaviour_itself_has_weights_of_one(case):
     log, _, mdp = case
     found = evaluate_policy(read_episodes(log, mdp, probability="probability"), behaviour(), mdp=mdp)
     mean = found["behaviour"].value
-    assert all(found[name].value == pytest.approx(mean, rel=1e-12) for name in NAMES[1:4])
+    assert all(found[name].value == pytest.approx(mean, rel=1e-12) for name in NAMES[2:5])
     assert found.effective == pytest.approx(len(log) / 4)
 
 
@@ -128,6 +128,22 @@ def test_few_effective_episodes_are_told():
     log = make_log(truth(), behaviour(), 40, 0)
     with pytest.warns(DataWarning, match="the effective sample size falls to"):
         evaluate_policy(log, target(sure=1.0), mdp=truth())
+
+
+def test_where_no_episode_follows_the_policy():
+    """Nothing is better than an interval [0, 0]."""
+    log = make_log(truth(), behaviour(), 60, 0)
+    fit = fitted(log)
+    table = np.zeros((4, 3), dtype=np.int32)
+    table[2] = 1  # mend, mend, run, mend
+    kept = log[~((log.step == 2) & (log.action == "run")).groupby(log.episode).transform("any")]
+    with pytest.warns(DataWarning, match="from step 2 on no logged episode follows the policy") as caught:
+        found = evaluate_policy(kept, table, fit, to_mdp(fit))
+    assert len(caught) == 1  # running was logged at other steps: there is overlap by state
+    assert list(found.estimates) == ["behaviour", "model"]
+    with pytest.warns(DataWarning) as caught:
+        by_step = evaluate_policy(kept, table, fit, to_mdp(fit), behaviour="stage counts")
+    assert any("no overlap" in str(one.message) for one in caught) and by_step.no_overlap.first_step.tolist()[0] == 2
 
 
 def test_a_policy_from_a_table(case, tmp_path):

@@ -32,6 +32,7 @@ class Behaviour(NamedTuple):
     probability: FloatArray  # (n, T) of the logged actions, 1 after the end of an episode
     scores: FloatArray | None  # (n, k) of the estimate, per episode
     logged: IntArray  # (T, S, A) how often an action was logged in a state: at that step, or at all of them
+    visits: IntArray  # (T, S) how often a state was logged at a step
 
 
 def behaviour_of(log: LoggedEpisodes, kind: str) -> Behaviour:
@@ -44,18 +45,19 @@ def behaviour_of(log: LoggedEpisodes, kind: str) -> Behaviour:
     count = np.zeros((log.n_steps, n_states, n_actions), dtype=np.int64)
     step = np.broadcast_to(np.arange(log.n_steps), live.shape)
     np.add.at(count, (step[live], log.state[live], log.action[live]), 1)
+    visits = count.sum(axis=2)
     if log.probability is not None or kind != "stage counts":
         pooled = np.broadcast_to(count.sum(axis=0), count.shape)
     else:
         pooled = count
     if log.probability is not None:
-        return Behaviour("known", log.probability, None, pooled)
+        return Behaviour("known", log.probability, None, pooled, visits)
     if kind == "logit":
-        return Behaviour(kind, *_by_logit(log), pooled)
+        return Behaviour(kind, *_by_logit(log), pooled, visits)
     with np.errstate(invalid="ignore"):
         table = np.nan_to_num(pooled / pooled.sum(axis=2, keepdims=True))
     taken = np.where(live, table[step, log.state, log.action], 1.0)
-    return Behaviour(kind, taken, _table_scores(log, table, by_stage=kind == "stage counts"), pooled)
+    return Behaviour(kind, taken, _table_scores(log, table, by_stage=kind == "stage counts"), pooled, visits)
 
 
 def _table_scores(log: LoggedEpisodes, table: FloatArray, *, by_stage: bool) -> FloatArray:

@@ -8,7 +8,10 @@ The estimators are those of :mod:`livarot.data.evaluation.estimators`, beside
                 states.  ``kind="bootstrap"`` takes quantiles over refits and resampled first states instead.
 
 All of them are about episodes that begin as the logged ones do.  Model and doubly robust take the model's rewards for
-granted.  Without ``cross_fit`` the same episodes determine the model and are evaluated with it.  That is harmless in
+granted.  Where no logged episode follows the policy to its end, weights cannot tell what comes after: then importance
+sampling (which would count it as 0) and doubly robust (whose standard error would not count the model's) are left out.
+
+Without ``cross_fit`` the same episodes determine the model and are evaluated with it.  That is harmless in
 large samples, since the model has finitely many parameters; with ``cross_fit=k`` the Q of an episode comes from a
 refit without its fold (k folds of episodes, drawn by ``seed``).
 """
@@ -55,6 +58,11 @@ from livarot.simulation.streams import stream
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
+WEIGHTED = {
+    "importance sampling": trajectory_wise,
+    "per-decision": per_decision,
+    "weighted per-decision": weighted_per_decision,
+}
 LEAST_EFFECTIVE = 30.0  # below, normal intervals of weighted means are not to be trusted
 
 
@@ -109,26 +117,25 @@ def evaluate_policy(
             raise bad("mdp", "is not given", cure="pass fit.to_mdp(...) too")
         check_own(fit, mdp)
     episodes = log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp)
-    table = policy_array(policy, episodes.labels, mdp)
-    _check_log(episodes, table, mdp)
     made = behaviour_of(episodes, behaviour)
+    table = policy_array(policy, episodes.labels, mdp, made.visits > 0)
+    _check_log(episodes, table, mdp)
     weight = ratios(episodes, table, made.probability)
     found = {"behaviour": interval(episodes.total, level)}
-    for name, function in (
-        ("importance sampling", trajectory_wise),
-        ("per-decision", per_decision),
-        ("weighted per-decision", weighted_per_decision),
-    ):
-        found[name] = interval(function(episodes, weight), level, made.scores)
+    sizes = effective_sizes(weight)
     if fit is not None and mdp is not None:
         found["model"] = _by_model(episodes, table, fit, mdp, level, (kind, n_resamples, seed))
-        influence = _robust_influence(episodes, weight, table, fit, mdp, cross_fit, seed)
-        found["doubly robust"] = interval(influence, level, made.scores)
     elif cross_fit:
         raise bad("cross_fit", "needs a fit", cure="pass fit and mdp")
+    if sizes.min() > 0.0:
+        for name, function in WEIGHTED.items():
+            found[name] = interval(function(episodes, weight), level, made.scores)
+        if fit is not None and mdp is not None:
+            influence = _robust_influence(episodes, weight, table, fit, mdp, cross_fit, seed)
+            found["doubly robust"] = interval(influence, level, made.scores)
     lost = _no_overlap(episodes, table, weight, made)
-    result = PolicyEvaluation(found, level, len(episodes), effective_sizes(weight), lost, made.kind)
-    _warn(result, weight)
+    result = PolicyEvaluation(found, level, len(episodes), sizes, lost, made.kind)
+    _warn(result)
     return result
 
 
@@ -258,8 +265,8 @@ def _no_overlap(log: LoggedEpisodes, table: FloatArray, weight: FloatArray, made
     return frame.sort_values("steps", ascending=False, kind="stable").set_index(["state", "action"])
 
 
-def _warn(result: PolicyEvaluation, weight: FloatArray) -> None:
-    lost = result.no_overlap
+def _warn(result: PolicyEvaluation) -> None:
+    lost, size = result.no_overlap, float(result.effective.min())
     if len(lost):
         state, action = lost.index[0]
         first = lost.iloc[0]
@@ -268,9 +275,15 @@ def _warn(result: PolicyEvaluation, weight: FloatArray) -> None:
             f"step {int(first.first_step)}), which was never logged there; {len(lost)} (state, action) in all: what "
             "follows them rests on the model alone, and importance sampling counts it as 0"
         )
-    if result.effective.min() < LEAST_EFFECTIVE:
+    if size == 0.0:
+        step = int(np.argmax(result.effective == 0.0))
+        warn(
+            f"from step {step} on no logged episode follows the policy: importance sampling and the doubly robust "
+            "estimate are left out; judge the policy by the model, or collect more"
+        )
+    elif size < LEAST_EFFECTIVE:
         step = int(np.argmax(result.effective < LEAST_EFFECTIVE))
         warn(
-            f"the effective sample size falls to {result.effective.min():.1f} of {result.n_episodes} episodes (below "
-            f"{LEAST_EFFECTIVE:.0f} from step {step} on): do not trust the intervals of importance sampling"
+            f"the effective sample size falls to {size:.1f} of {result.n_episodes} episodes (below "
+            f"{LEAST_EFFECTIVE:.0f} from step {step} on): do not trust intervals that weigh episodes"
         )

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray
+from livarot.core.arrays import BoolArray, FloatArray
 from livarot.data.reading.table import Table, named, read_table
 from livarot.data.use.intervals import as_probabilities
 from livarot.data.use.plans import observed_counts
@@ -62,15 +62,15 @@ def policy_table(
     return pd.DataFrame(found).infer_objects()
 
 
-def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None = None) -> FloatArray:
+def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: BoolArray) -> FloatArray:
     """A policy as probabilities (H, S, A): an array, or a table (or its path) that :func:`policy_table` made.
 
-    A table lists every state that the model's start can reach at a stage (all states it has, without a model); others
-    get the first action.
+    A table lists every state that the model's start can reach at a stage (without a model those that were ``visited``,
+    (T, S)); others get the first action.
     """
     sizes = len(labels.states), len(labels.actions)
     if isinstance(policy, str | Path | pd.DataFrame):
-        return _from_table(read_table(policy), labels, mdp)
+        return _from_table(read_table(policy), labels, mdp, visited)
     if mdp is not None:
         return as_probabilities(mdp.problem, policy)
     array = np.asarray(policy)
@@ -90,7 +90,7 @@ def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None = None) ->
     raise bad("policy", f"has shape {array.shape} and dtype {array.dtype}", cure=f"give {shapes}")
 
 
-def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None) -> FloatArray:
+def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: BoolArray) -> FloatArray:
     """The policy in a table of stage, state, action (, probability); stages are labels, or numbers from 0."""
     known = "use the labels of the model"
     state = labels.states.encode(_plain(table, "state", labels.states), named("state"), known)
@@ -117,11 +117,12 @@ def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None) -> FloatA
         h, s = (int(i) for i in np.argwhere(wrong)[0])
         problem = f"the actions of {labels.states[s]!r} at stage {h} have probability {total[h, s]:g} together"
         raise bad("policy", problem, index=(h, s), count=int(wrong.sum()), cure="one action per stage and state")
-    needed = ~listed & (mdp.problem.reachable[:-1] if mdp is not None else np.ones(total.shape, dtype=bool))
-    if needed.any():
-        h, s = (int(i) for i in np.argwhere(needed)[0])
+    needed = (mdp.problem.reachable[:-1] if mdp is not None else visited)[:horizon]
+    lost = np.argwhere(needed & ~listed[: len(needed)])
+    if len(lost):
+        h, s = (int(i) for i in lost[0])
         problem = f"no action for {labels.states[s]!r} at stage {h}"
-        raise bad("policy", problem, index=(h, s), count=int(needed.sum()), cure="list every state that can be reached")
+        raise bad("policy", problem, index=(h, s), count=len(lost), cure="list every state that can be reached")
     found[~listed, 0] = 1.0
     return found
 
