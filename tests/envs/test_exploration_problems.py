@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from tests.envs.test_benchmarks import table_of
 
 import livarot
 from livarot import envs
 from livarot.errors import LivarotError
-from tests.envs.test_benchmarks import table_of
 from tests.twins import envs as ref
 
 
