@@ -157,7 +157,7 @@ def read_table(data: Any) -> Table:
     raise bad(
         "data",
         f"{type(data).__name__} is not a table",
-        cure="give a pandas, Polars or Arrow table, a dict of columns, or the path of a .parquet, .csv, .csv.gz or .feather file",
+        cure=f"give a pandas, Polars or Arrow table, a dict of columns, or the path of a {', '.join(FILES)} file",
     )
 
 
