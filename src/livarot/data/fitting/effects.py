@@ -96,6 +96,8 @@ def _averaged(
     n_parameters = len(np.atleast_2d(fit.theta_))
     total = float(rows.weight[rows.choices.start[:-1]].sum())
     for name, mask in groups.items():
+        if not np.any(mask):  # a state that is never a next state
+            continue
         weight = np.where(mask, rows.weight, 0.0)
         weight = weight / (total if all_sets else max(float(weight.sum()), 1e-300))
         slope = np.zeros((n_parameters, len(fit.columns_)))

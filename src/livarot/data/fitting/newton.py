@@ -11,6 +11,12 @@ such a v the second derivative is at least ``exp(-D t)``, so the slope at distan
 exists, at distance at most ``-log(1 - decrement D)/D`` in the norm of H (derived here; certain).  On separable data
 this can never hold, although the gradient goes to zero and a plain test would call it converged.  Where the
 certificate is not reached, :func:`livarot.data.fitting.separation.separation` decides.
+
+This is not the Newton method of :mod:`livarot.estimation.mle`, though both minimise the same function.  That one is
+compiled as a whole and runs for every (replica, stage) of every episode on a few pairs with packed block Hessians, on
+a ball; a call from Python per step would cost more than its arithmetic.  This one streams ragged tables of any length
+through BLAS, 4096 rows at a time, from Python, and must prove that a maximum exists.  They share the likelihood's
+formulas, not a line of code that either could give up: the passes over the data, which are all of the cost, differ.
 """
 
 from __future__ import annotations
