@@ -41,10 +41,10 @@ def test_values(text, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "__import__('os').system('true')", "eval('1')", "open('x')", "x.__class__", "x.mean()", "().__class__", "lambda: 1",
-        "[x for x in y]", "x if y else x", "x[0]", "'text'", "f'{x}'", "log(x, base=2)", "log(*x)", "x and y", "x := 1",
-        "print(x)", "np.log(x)", "poly(x, 2) + 1", "poly(x, degree=10**9)", "poly(x, 99)", "poly(x)", "x < y < 2", "await x",
-        "1 +", "x; y", "__builtins__", "x @ y", "~x", "not x", "state.__class__.x", "1j", "True", "None", "(" * 300,
+        "__import__('os').system('true')", "eval('1')", "open('x')", "x.__class__", "x.mean()", "().__class__",
+        "lambda: 1", "[x for x in y]", "x if y else x", "x[0]", "'text'", "f'{x}'", "log(x, base=2)", "log(*x)", "x and y", "x := 1",
+        "print(x)", "np.log(x)", "poly(x, 2) + 1", "poly(x, degree=10**9)", "poly(x, 99)", "poly(x)", "x < y < 2",
+        "await x", "1 +", "x; y", "__builtins__", "x @ y", "~x", "not x", "state.__class__.x", "1j", "True", "None", "(" * 300,
     ],
 )  # fmt: skip
 def test_everything_else_is_refused(text):
@@ -74,7 +74,11 @@ def test_what_is_not_finite_is_refused():
 
 
 def test_leaves():
-    assert parsed("log(state.age) * next.x / `a b`").leaves == (Leaf("state", "age"), Leaf("next", "x"), Leaf("", "a b"))
+    assert parsed("log(state.age) * next.x / `a b`").leaves == (
+        Leaf("state", "age"),
+        Leaf("next", "x"),
+        Leaf("", "a b"),
+    )
 
 
 @pytest.mark.parametrize(

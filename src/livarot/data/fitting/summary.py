@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
 RIGHT = "Log-likelihood"  # the first fact of the right column
-MOST_DECIMALS = 7
+MOST_DECIMALS, WIDEST = 7, 9  # a number has at most so many decimals and signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,8 @@ def _cells(row: Any) -> list[str]:
     small = decimals > MOST_DECIMALS
 
     def number(x: float, fewer: int = 0) -> str:
-        return f"{x:.3g}" if small or abs(x) >= 1e5 else f"{x:.{min(decimals - fewer, 6)}f}"
+        text = f"{x:.{min(decimals - fewer, 6)}f}"
+        return f"{x:.3g}" if small or len(text) > WIDEST else text
 
     ends = number(row["lower"], 1), number(row["upper"], 1)
     return [number(row["coef"]), number(error), f"{row['z']:.3f}", f"{row['P>|z|']:.3f}", *ends]

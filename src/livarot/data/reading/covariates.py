@@ -83,13 +83,17 @@ class Design:
         """The same for some of the columns; all covariates stay known."""
         return replace(self, sets=self.sets.keep_columns(kept), uses=tuple(self.uses[j] for j in kept))
 
-    def covariates(self, table: Table) -> dict[Covariate, FloatArray]:
-        """All columns of covariates, one number per row of a table."""
+    def require(self, table: Table) -> None:
+        """Refuse a table that lacks a covariate."""
         lost = [name for name in self.names if name not in table]
         if lost:
             text = ", ".join(map(repr, lost))
             cure = "give a value for every covariate of the fit"
             raise bad("covariates", f"{text} missing", count=len(lost), cure=cure)
+
+    def covariates(self, table: Table) -> dict[Covariate, FloatArray]:
+        """All columns of covariates, one number per row of a table."""
+        self.require(table)
         work = expander(LogScope(table), Recipe(self.sets.levels, self.sets.memory))
         found = {}
         for factor in self.factors:
@@ -129,6 +133,7 @@ class Design:
 
     def profiles(self, sets: IntArray, table: Table) -> tuple[Choices, IntArray]:
         """The different (set, covariates) of the rows of a table, and which of them each row has."""
+        self.require(table)
         code = np.asarray(sets, dtype=np.int64)
         for name in self.names:
             column = table.raw(name)
