@@ -102,6 +102,22 @@ def test_another_cell_or_other_sources_do_not_count(tmp_path, monkeypatch):
     assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS)) == 0
 
 
+def test_a_folder_removed_while_a_checkpoint_is_written_is_made_again(tmp_path, monkeypatch):
+    cell, folder, save = cell_of("uniform"), tmp_path / "checkpoints", checkpoint.save_tensors
+    first = replicas_of(cell, SEEDS)
+    first.advance(4)
+    removed = []
+
+    def removing(path, *args, **options):
+        if not removed:
+            removed.append(path.parent.rmdir())
+        save(path, *args, **options)
+
+    monkeypatch.setattr(checkpoint, "save_tensors", removing)
+    assert checkpoint.save(folder, cell, first)
+    assert checkpoint.restore(folder, cell, replicas_of(cell, SEEDS)) == 4
+
+
 def test_a_damaged_checkpoint_is_dropped(tmp_path):
     cell = cell_of("livarot")
     first = replicas_of(cell, SEEDS)
