@@ -205,14 +205,43 @@ def plan(
     start: Annotated[str | None, typer.Option(help="The first state.")] = None,
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
+    pessimistic: Annotated[
+        float | None, typer.Option(help="Level of the confidence set whose worst case counts.")
+    ] = None,
     unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
     level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
-    """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
+    """Plan in a fitted model, nominally or for its worst or best case, and write the policy as a table."""
     call("plan", locals())
+
+
+@app.command(rich_help_panel=DATA)
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A .csv or .parquet file of episodes, one row per step.")],
+    policy: Annotated[Path, typer.Option(help="CSV file of the policy, as `livarot plan` writes it.")],
+    model: Annotated[Path | None, typer.Option(help="A model stored by `livarot fit`.")] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="Of the model: file with state, (action,) reward; or state=number,...")
+    ] = None,
+    episode: Annotated[str, typer.Option(help="Column of the episode.")] = "episode",
+    step: Annotated[str, typer.Option(help="Column of the step.")] = "step",
+    probability: Annotated[
+        str | None, typer.Option(help="Column with the probability of the logged action, if it is known.")
+    ] = None,
+    behaviour: Annotated[
+        str, typer.Option(help="If it is not: counts, 'stage counts' or logit estimates it.")
+    ] = "counts",
+    cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 is none.")] = 0,
+    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """What would a policy have earned?  Estimates from logged episodes, with intervals and warnings."""
+    call("evaluate", locals())
 
 
 @app.command(rich_help_panel=MACHINE)
