@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba.core import types
 from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.cgutils import alloca_once
@@ -65,6 +66,14 @@ class _KernelLibrary(_Unoptimised):
                 yield library
                 if isinstance(library, _PartLibrary):
                     waiting += library._linking_libraries
+
+    def _optimize_final_module(self) -> None:
+        """Once, and without unrolling or vectorising loops: lanes are vectors already, and code would double."""
+        options = create_pipeline_tuning_options(speed_level=3)
+        options.loop_unrolling = options.loop_interleaving = False
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
     def finalize(self) -> None:
         self._linking_libraries = list(self._reached())
