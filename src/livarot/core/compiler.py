@@ -208,9 +208,6 @@ class _PlainLower(Lower):
             if assigned[name] == 1 and all(at in dominators[user] and at < user for user in users.get(name, ())):
                 yield name
 
-    def pre_block(self, block: Any) -> None:
-        self._cur_ir_block = block  # numba's own prepares for deletions and for exceptions that are caught: none here
-
     def storevar(self, value: Any, name: Any, argidx: Any = None) -> None:
         if self._counted(self.typeof(name)) or name in self._singly_assigned_vars:
             super().storevar(value, name, argidx)
@@ -233,10 +230,21 @@ class _PlainLower(Lower):
             super().decref(typ, val)
 
 
+class _PartLower(_PlainLower):
+    def pre_block(self, block: Any) -> None:
+        self._cur_ir_block = block  # numba's own looks for exceptions that are caught: a user's rule may, parts do not
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _PlainLowering(BaseNativeLowering):
-    _name = "livarot_lowering"  # type: ignore[assignment]
+class _KernelLowering(BaseNativeLowering):
+    _name = "livarot_kernel_lowering"  # type: ignore[assignment]
     lowering_class = _PlainLower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(BaseNativeLowering):
+    _name = "livarot_part_lowering"  # type: ignore[assignment]
+    lowering_class = _PartLower
 
 
 def _replaced(pipeline: Any, *passes: tuple[Any, Any]) -> None:
@@ -256,7 +264,7 @@ class PartCompiler(CompilerBase):
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_PartBeforeLowering, IRProcessing)
         pipeline.add_pass_after(_PartAfterLowering, NativeLowering)
-        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference), *_LEFT_OUT)
+        _replaced(pipeline, (NativeLowering, _PartLowering), (NopythonTypeInference, _TypeInference), *_LEFT_OUT)
         pipeline.finalize()
         return [pipeline]
 
@@ -267,7 +275,7 @@ class KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_KernelBeforeLowering, IRProcessing)
-        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference))
+        _replaced(pipeline, (NativeLowering, _KernelLowering), (NopythonTypeInference, _TypeInference))
         pipeline.finalize()
         return [pipeline]
 
