@@ -30,6 +30,7 @@ from livarot.core.views import opened, view
 from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
+from livarot.model.after import blank_policy, first_actions
 from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import check_shape
@@ -55,11 +56,16 @@ class Design(NamedTuple):
 
 @dataclass(frozen=True)
 class LiteralExploration:
-    """As printed: whatever the state, it plays the action of the (s, a, s') of largest leverage (E2)."""
+    """As printed: whatever the state, it plays the action of the (s, a, s') of largest leverage (E2).
+
+    Where that action does not exist, the first one that does is played.
+    """
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
         action = literal_design(problem, n_explore, kappa).action[episode]
-        return np.ascontiguousarray(np.broadcast_to(action[None, :, None], (1, problem.horizon, problem.n_states)))
+        everywhere = np.broadcast_to(action[:, None], (problem.horizon, problem.n_states))
+        there = np.take_along_axis(problem.exists, everywhere[..., None], -1)[..., 0]
+        return np.ascontiguousarray(np.where(there, everywhere, first_actions(problem)))[None]
 
     def pseudo_samples(
         self, problem: Problem, n_explore: int, kappa: float, stages: list[int]
@@ -81,7 +87,7 @@ class StateAwareExploration:
         check_shape("log.pairs", seen, (replicas, episode, problem.horizon))
         if seen.size and not 0 <= seen.min() <= seen.max() < problem.rows.n_pairs:
             raise bad("log.pairs", "has pairs of another problem", cure="use a state that was made for this problem")
-        policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
+        policy = blank_policy(problem, replicas)
         _state_aware(plan_model(problem), 1.0 / kappa, seen, problem.rows.pack_identity(), policy)
         return policy
 

@@ -88,7 +88,8 @@ def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
             return found if found is None or isinstance(found, Signature) else signature(found, *args)
 
     typing, ours = cpu_target.typing_context, types.Function(Template)
-    known = typing._lookup_global(function)
+    if known := typing._lookup_global(function):  # other code has been compiled in this process before
+        typing._remove_global(function)
     typing._insert_global(function, ours.augment(known) if known else ours)  # numba tries them in order: ours first
     lower_builtin(function, *(kinds or [types.VarArg(types.Any)]))(emit)
 

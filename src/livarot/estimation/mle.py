@@ -37,6 +37,9 @@ from livarot.errors import bad, require_finite, require_non_negative
 from livarot.estimation.seen import learn_model
 from livarot.model.problem import Problem
 
+TOL = 1e-10  # of the Newton decrement
+MAX_ITER = 200
+
 
 class MaximumLikelihood(NamedTuple):
     """The estimate, the Hessian of the objective there (packed, ridge included) and how the solver ended."""
@@ -57,8 +60,6 @@ def fit_mle(
     *,
     reg: float,
     bound: float = math.inf,
-    tol: float = 1e-10,
-    max_iter: int = 200,
 ) -> MaximumLikelihood:
     """Fit one theta to observed choices: pair numbers (n,), chosen outcomes (n,) and weights (n,)."""
     require_non_negative("reg", reg)
@@ -77,8 +78,8 @@ def fit_mle(
         raise bad("choices", told, index=first, count=int(wrong.sum()))
     theta, hessian = np.zeros((1, 1, problem.dim)), np.zeros((1, 1, rows.gram_size))
     data, limit = _counted(problem, pairs, choices, w), float(bound) if math.isfinite(bound) else None
-    ((objective, decrement, steps),) = fit_counts(problem, data, reg, tol, max_iter, limit, theta, hessian)[0]
-    return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= tol))
+    ((objective, decrement, steps),) = fit_counts(problem, data, reg, TOL, MAX_ITER, limit, theta, hessian)[0]
+    return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= TOL))
 
 
 def hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:

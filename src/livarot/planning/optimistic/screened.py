@@ -6,6 +6,8 @@ reaches the best value found.  Values and policy are those of solving all pairs,
 a local maximum at the next stage; the bound of the start is certified in any case, and may be smaller; the reported gap
 is that of the solved pairs.  Pairs of almost the same shape share lanes: shorter ones are filled up with outcomes of
 negligible weight.
+
+It is for values without a discount, rewards of next states or terminal rewards; others are planned pair by pair.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -49,7 +51,7 @@ def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
 def _replicas(task, centres, result, memory, kept, floats, whole):
     model, blocks = task.model, task.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    room = make_room(memory, floats, whole, n, m, n_pairs)
+    room = make_room(memory, floats, whole, n, m, n_pairs, 0)
     screen = make_screen(memory, floats, whole, model, blocks)
     space, rows, count = lanes(kept), len(blocks.offset), len(blocks.shape)
     own_kept = Kept(
@@ -116,7 +118,7 @@ def known_pairs(rule, model, h, blocks, own, result, room, screen, fresh):
     for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
         pair, at = blocks.plain[item], blocks.plain_row[item]
         row, law = model.graph.row_start[pair], part(screen.law, at, blocks.plain_row[item + 1] - at)
-        if fresh:
+        if fresh and len(law) > 0:
             softmax(part(model.graph.offset, row, len(law)), law)
         mean, mean_up = 0.0, 0.0
         for i in range(len(law)):

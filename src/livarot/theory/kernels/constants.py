@@ -82,7 +82,7 @@ def rarest_at(graph, table, here, n_actions, theta):
 
 
 @jit
-def nu_of(row_start, next_state, stage_table, prob, base, here, value, q):
+def nu_of(row_start, kind, stage_table, prob, base, here, follow, value, q):
     horizon, n_states, n_actions = q.shape
     largest = 0.0
     for h in range(horizon):
@@ -100,10 +100,12 @@ def nu_of(row_start, next_state, stage_table, prob, base, here, value, q):
             least, most = math.inf, -math.inf
             for a in range(n_actions):
                 pair = (stage_table[h] * n_states + s) * n_actions + a
-                pivot = value[h + 1, next_state[row_start[pair]]]
+                if row_start[pair + 1] == row_start[pair]:  # the action does not exist
+                    continue
+                pivot = follow[h, kind[row_start[pair]]]
                 first, square = 0.0, 0.0
                 for row in range(row_start[pair], row_start[pair + 1]):
-                    off = value[h + 1, next_state[row]] - pivot
+                    off = follow[h, kind[row]] - pivot
                     first += prob[base[h] + row] * off
                     square += prob[base[h] + row] * off * off
                 spread = max(square - first * first, 0.0)
