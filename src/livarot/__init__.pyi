@@ -28,6 +28,8 @@ from .planning.optimistic.rules import PlugIn as PlugIn
 from .planning.optimistic.rules import SecondOrderBonus as SecondOrderBonus
 from .planning.optimistic.rules import ShiftedPower as ShiftedPower
 from .planning.optimistic.rules import VarianceBonus as VarianceBonus
+from .planning.robust.curve import RobustnessCurve as RobustnessCurve
+from .planning.robust.curve import robustness_curve as robustness_curve
 from .planning.robust.kl import worst_case as worst_case
 from .planning.robust.nominal import nominal_model as nominal_model
 from .planning.robust.plan import RobustSolution as RobustSolution

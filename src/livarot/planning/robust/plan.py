@@ -43,7 +43,7 @@ from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
-from livarot.planning.solution import Arrays, Solution
+from livarot.planning.solution import Arrays, Solution, Told
 
 CHUNK = 64  # pairs whose exponentials are taken together
 
@@ -55,8 +55,8 @@ class Plain(NamedTuple):
     dual: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class RobustSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustSolution(Told):
     """Optimal robust values of every state and stage, with the adversary's answer."""
 
     value: FloatArray  # (H + 1, S)
@@ -69,7 +69,7 @@ class RobustSolution:
     plain: Plain | None = field(default=None, repr=False)  # the numbers in normalised units
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Problem:  # type: ignore[override]
         """What was planned for."""
         return self.nominal.problem
 
