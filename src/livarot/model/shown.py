@@ -47,11 +47,11 @@ def problem_lines(problem: Problem, theta: FloatArray | None = None) -> dict[str
     for name, labels in (("states", problem.states), ("actions", problem.actions), ("stages", problem.stages)):
         if labels is not None:
             lines[name] = ", ".join(map(str, labels[:12])) + (", ..." if len(labels) > 12 else "")
-    low, high = units.reward(0.0), units.reward(1.0)
-    paid = f"{-high:.6g} to {-low:.6g} a step" if units.cost else f"{low:.6g} to {high:.6g} a step"
+    low, high = _range(problem)
+    paid = f"{0.0 - high:.6g} to {0.0 - low:.6g} a step" if units.cost else f"{low:.6g} to {high:.6g} a step"
     extras = [
-        "" if problem.next_reward is None else ", they depend on the next state",
-        "" if problem.terminal_reward is None else ", and at the end",
+        "" if problem.next_reward is None else ", depending on the next state",
+        "" if problem.terminal_reward is None and units.end == 0.0 else ", others at the end",
         "" if problem.discount == 1.0 else f", discounted by {problem.discount:g}",
     ]
     lines["costs" if units.cost else "rewards"] = paid + "".join(extras)
@@ -65,6 +65,22 @@ def problem_lines(problem: Problem, theta: FloatArray | None = None) -> dict[str
     if theta is not None:
         lines["parameter"] += f", at most {np.linalg.norm(theta, axis=1).max():.6g} in truth"
     return lines
+
+
+def _range(problem: Problem) -> tuple[float, float]:
+    """The least and the most that a step of an episode which is not over pays, as it was given."""
+    there, units = problem.available, problem.units
+    if not there.any():
+        return 0.0, 0.0
+    low, high = float(problem.reward[there].min()), float(problem.reward[there].max())
+    if problem.next_reward is not None:
+        starts, per_table = problem.rows.row_start, problem.n_states * problem.n_actions
+        for h, table in enumerate(problem.stage_table.tolist()):
+            rows = slice(starts[table * per_table], starts[(table + 1) * per_table])
+            counts = problem.rows.outcomes[table * per_table : (table + 1) * per_table]
+            base = np.where(there[h], problem.reward[h], -np.inf).reshape(-1)
+            high = max(high, float((np.repeat(base, counts) + problem.next_reward[rows]).max()))
+    return float(units.reward(low)), float(units.reward(high))
 
 
 def cut(line: str) -> str:

@@ -102,7 +102,7 @@ class Told:
             {
                 "stage": np.repeat(stages, n_states),
                 "state": np.tile(labels.states.array(), horizon),
-                "action": actions,
+                "action": pd.Series(actions, dtype=object),
                 name: numbers[:-1].reshape(-1),
             }
         )
