@@ -130,6 +130,11 @@ class Problem:
         return np.asarray((counts > 0)[self.stage_table])
 
     @cached_property
+    def all_exist(self) -> bool:
+        """Does every pair exist?"""
+        return bool(self.rows.outcomes.all())
+
+    @cached_property
     def available(self) -> BoolArray:
         """Which actions a user can take, (H, S, A); none in terminal states."""
         return self.exists if self.terminal is None else self.exists & ~self.terminal[:, None]

@@ -64,7 +64,7 @@ class Lanes:
     def __init__(self, mdp: MNLMDP, count: int) -> None:
         problem = mdp.problem
         self.horizon, self.start, self._exists = problem.horizon, problem.start, problem.exists
-        self.masked = not problem.exists.all()
+        self.masked = not problem.all_exist
         self._model = Bundle(Moves.of(mdp))
         self.states = np.zeros(count, dtype=np.int64)
         self.stages = np.full(count, self.horizon, dtype=np.int64)  # as if ended: no episode has begun yet
