@@ -59,36 +59,46 @@ LAYOUT = Layout(
 
 def save_model(path: str | Path, mdp: MNLMDP, more: Mapping[str, Any]) -> None:
     """See :meth:`MNLMDP.save`; ``more`` goes into the header."""
+    save_tensors(path, tensors_of(mdp), kind=KIND, header=mdp.problem._header() | dict(more))
+
+
+def tensors_of(mdp: MNLMDP) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's file."""
     tensors = mdp.problem._tensors() | {"theta": mdp.theta}
     labels = mdp.problem.states, mdp.problem.actions, mdp.problem.stages
     if any(part is not None for part in labels):
         tensors["labels"] = to_numbers([None if part is None else plain_label(list(part)) for part in labels])
-    save_tensors(path, tensors, kind=KIND, header=mdp.problem._header() | dict(more))
+    return tensors
 
 
 def load_model(path: str | Path) -> tuple[MNLMDP, dict[str, Any]]:
     """The model in a file, and the file's header."""
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
     with reading(path):
-        stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
-        rows = Rows(**stored | {k: tensors[k] for k in STORED})
-        rows.validate()
-        if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
-            raise bad("features", "have a norm above 1")
-        check_stage_table(tensors["stage_table"], rows.n_tables, header["horizon"])
-        check_start(tensors["start"], rows.n_states)
-        problem = Problem(
-            horizon=header["horizon"],
-            rows=rows,
-            stage_table=tensors["stage_table"],
-            reward=tensors["reward"],
-            start=tensors["start"],
-            param_bound=float(header["param_bound"]),
-            shared_parameter=header["shared_parameter"],
-            feature_scale=float(header["feature_scale"]),
-            **_labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {},
-        )
-        return MNLMDP(problem, tensors["theta"]), header
+        return model_in(tensors, header), header
+
+
+def model_in(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any], *, gaps: bool = False) -> MNLMDP:
+    """The model of a file's arrays, refused unless they fit together; with ``gaps`` some actions may not exist."""
+    stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
+    rows = Rows(**stored | {k: tensors[k] for k in STORED})
+    rows.validate(gaps=gaps)
+    if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
+        raise bad("features", "have a norm above 1")
+    check_stage_table(tensors["stage_table"], rows.n_tables, header["horizon"])
+    check_start(tensors["start"], rows.n_states)
+    problem = Problem(
+        horizon=header["horizon"],
+        rows=rows,
+        stage_table=tensors["stage_table"],
+        reward=tensors["reward"],
+        start=tensors["start"],
+        param_bound=float(header["param_bound"]),
+        shared_parameter=header["shared_parameter"],
+        feature_scale=float(header["feature_scale"]),
+        **_labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {},
+    )
+    return MNLMDP(problem, tensors["theta"])
 
 
 def _labels(numbers: NDArray[Any], horizon: int) -> dict[str, Labels | None]:

@@ -110,13 +110,14 @@ class Rows:
     def graph(self) -> Graph:
         return Graph(*(getattr(self, name) for name in Graph._fields))
 
-    def validate(self) -> None:
+    def validate(self, *, gaps: bool = False) -> None:
         """Refuse arrays that do not fit together: a file is data, and no index in it may lead outside an array.
 
         Types, lengths and the ranges of arrays were checked before (:data:`livarot.model.file.LAYOUT`).  Checked here:
         rows, features and columns lie pair after pair (or all pairs share the columns 0..d-1), blocks are a partition
         of the coordinates, a pair has a block if and only if it says something about theta, its columns increase and
-        lie in its block, and next states of a pair differ.
+        lie in its block, and next states of a pair differ.  With ``gaps`` a pair may have no outcome: an action that
+        does not exist.
         """
         outcomes, counts, sizes = self.outcomes, self.col_count.astype(np.int64), np.diff(self.block_start)
         sound = (
@@ -142,7 +143,8 @@ class Rows:
         if not sound:
             raise bad("rows", "arrays do not fit together")
         pair_of_row = np.repeat(np.arange(self.n_pairs), outcomes)
-        _check_next_states(self.next_state.astype(np.int64), outcomes, pair_of_row, self.n_states, self.n_actions)
+        follow = self.next_state.astype(np.int64)
+        _check_next_states(follow, outcomes, pair_of_row, self.n_states, self.n_actions, gaps)
 
     def pair(self, table: int, state: int, action: int) -> int:
         return (table * self.n_states + state) * self.n_actions + action
@@ -236,16 +238,18 @@ def build_rows(
     next_state: IntArray,
     features: FloatArray | tuple[IntArray, IntArray, FloatArray],
     offset: FloatArray | None = None,
+    *,
+    gaps: bool = False,
 ) -> Rows:
     """Assemble :class:`Rows` from long arrays, pair after pair.
 
-    ``outcomes`` (pairs,) counts the rows of each pair; ``next_state`` (rows,) and ``features`` list them.
-    Features are dense (rows, d) or sparse ``(row_index, column, value)`` triplets.
+    ``outcomes`` (pairs,) counts the rows of each pair, which may be none with ``gaps``; ``next_state`` (rows,) and
+    ``features`` list them.  Features are dense (rows, d) or sparse ``(row_index, column, value)`` triplets.
     """
     n_rows = int(outcomes.sum())
     row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
     pair_of_row = np.repeat(np.arange(len(outcomes)), outcomes)
-    _check_next_states(next_state, outcomes, pair_of_row, n_states, n_actions)
+    _check_next_states(next_state, outcomes, pair_of_row, n_states, n_actions, gaps)
     own: dict[str, Any] = {"n_states": n_states, "n_actions": n_actions, "dim": dim, "row_start": row_start}
     own["next_state"] = next_state.astype(np.int32)
     own["offset"] = np.zeros(n_rows) if offset is None else np.ascontiguousarray(offset, dtype=np.float64)
@@ -330,7 +334,7 @@ def _components(
 
 
 def _check_next_states(
-    next_state: IntArray, outcomes: IntArray, pair_of_row: IntArray, n_states: int, n_actions: int
+    next_state: IntArray, outcomes: IntArray, pair_of_row: IntArray, n_states: int, n_actions: int, gaps: bool
 ) -> None:
     def where(row: int) -> tuple[int, int, int, int]:
         pair = int(pair_of_row[row])
@@ -338,7 +342,7 @@ def _check_next_states(
         return table, rest // n_actions, rest % n_actions, int(row - np.flatnonzero(pair_of_row == pair)[0])
 
     empty = np.flatnonzero(outcomes == 0)
-    if len(empty):
+    if len(empty) and not gaps:
         table, rest = divmod(int(empty[0]), n_states * n_actions)
         raise bad(
             "next_states",

@@ -141,8 +141,9 @@ def check_rows(
     features: Any,
     offset: ArrayLike | None,
     normalise: bool,
+    gaps: bool = False,
 ) -> tuple[Rows, float]:
-    """The rows of a model, and what its features were divided by."""
+    """The rows of a model, and what its features were divided by; with ``gaps`` pairs may have none."""
     nexts = whole_numbers("next_state", next_state)
     if counts.max() > len(nexts) or counts.sum() != len(nexts):  # the maximum first: the sum might exceed 2^63
         raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
@@ -150,7 +151,7 @@ def check_rows(
     shift = None if offset is None else require_finite("offset", offset)
     if shift is not None and shift.shape != nexts.shape:
         raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
-    rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
+    rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift, gaps=gaps)
     norms = rows.norms()
     over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
     if len(over) and not normalise:
