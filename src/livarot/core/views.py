@@ -89,6 +89,8 @@ def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
 
     typing, ours = cpu_target.typing_context, types.Function(Template)
     known = typing._lookup_global(function)
+    if known:  # something was compiled before this package was imported
+        typing._remove_global(function)
     typing._insert_global(function, ours.augment(known) if known else ours)  # numba tries them in order: ours first
     lower_builtin(function, *(kinds or [types.VarArg(types.Any)]))(emit)
 

@@ -32,7 +32,7 @@ from livarot.errors import bad
 from livarot.infinite.discounted import accuracy_of
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary
-from livarot.infinite.sparse import DIRECT, back_up, chain_of, largest, rounding, rows_of, solve_system
+from livarot.infinite.sparse import DIRECT, Chain, back_up, chain_of, largest, rounding, rows_of, solve_system
 
 MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
 RESIDUAL = 1e-9  # the largest that a linear system of a large class may have
@@ -85,7 +85,11 @@ def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
 
 def _gain(mdp: InfiniteMDP, policy: NDArray[Any]) -> Gain:
     """The same in units of the model's rewards."""
-    chain = chain_of(mdp, policy, mdp.scaled_pay(1.0))
+    return gain_of(chain_of(mdp, policy, mdp.scaled_pay(1.0)))
+
+
+def gain_of(chain: Chain) -> Gain:
+    """Gain and bias of a chain."""
     move, pay = chain.matrix, chain.reward
     n_classes, label = connected_components(csr_array(move > 0.0), directed=True, connection="strong")
     come, go = label[np.repeat(np.arange(len(pay)), np.diff(move.indptr))], label[move.indices]

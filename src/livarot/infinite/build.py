@@ -155,7 +155,7 @@ def from_transitions(cls: type[InfiniteMDP], transitions: Any, **terms: Unpack[G
     >>> from livarot.infinite import InfiniteMDP, solve
     >>> mdp = InfiniteMDP.from_transitions(
     ...     [[[0.9, 0.1], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]],     # the second state has one action only
-    ...     cost={("old", "keep"): 5.0, ("old", "replace"): 30.0, ("new", "keep"): 1.0},
+    ...     cost={("old", "keep"): 5.0, ("old", "replace"): 20.0, ("new", "keep"): 1.0},
     ...     discount=0.95, states=["old", "new"], actions=["keep", "replace"])
     >>> solve(mdp).policy["old"]
     'replace'

@@ -201,7 +201,8 @@ def fixed_point(
     """Modified policy iteration until the interval is no wider than ``tol``, or than 8 times what rounding allows.
 
     An evaluation that makes the interval hardly smaller (its chain was made for another v) is followed by a round of
-    value iteration alone, which always does.
+    value iteration alone, which always does.  With a ``guess`` the interval after ``max_iter`` rounds is given back,
+    however wide it is.
     """
     far, n = 1.0 - gamma, operator.n_states
     v = np.zeros(n) if guess is None else guess
@@ -212,7 +213,8 @@ def fixed_point(
         tie = min(TIE, accuracy * far / (4.0 * (1.0 + float(np.abs(v).max()))))
         low, high, own = operator.back_up(v, best, policy, tie)
         error = max(error, operator.error(v))
-        if (high - own + 2.0 * error) / far <= max(accuracy, 8.0 * error / far):
+        narrow = (high - own + 2.0 * error) / far <= max(accuracy, 8.0 * error / far)
+        if narrow or (done == max_iter and guess is not None):
             lower, upper = v + (own - error) / far, v + (high + error) / far
             value = np.clip(v if n <= DIRECT else v + 0.5 * (own + high) / far, lower, upper)
             return Found(value, policy, lower, upper, done)

@@ -22,7 +22,7 @@ LAYOUT = Layout(
     | {
         "pair_reward": Tensor("float64", ("n_states", "n_actions")),
         "outcome_reward": Tensor("float64", ("rows",))._replace(optional=True),
-        "terminal": Tensor("uint8", ("n_states",), low=0, high=1),
+        "terminal": Tensor("bool", ("n_states",)),
         "terminal_reward": Tensor("float64", ("n_states",)),
     },
 )
@@ -33,7 +33,7 @@ def save_infinite(path: str | Path, mdp: InfiniteMDP) -> None:
     terms = mdp.problem.terms
     tensors = tensors_of(mdp.stage) | {
         "pair_reward": terms.reward,
-        "terminal": terms.terminal.astype(np.uint8),
+        "terminal": terms.terminal,
         "terminal_reward": terms.terminal_reward,
     }
     if terms.outcome_reward is not None:
@@ -49,7 +49,7 @@ def load_infinite(path: str | Path) -> InfiniteMDP:
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
     with reading(path):
         stage = model_in(tensors, header, gaps=True)
-        terminal = tensors["terminal"].astype(np.bool_)
+        terminal = tensors["terminal"]
         discount = header.get("discount")
         pays = tensors["pair_reward"], tensors.get("outcome_reward")
         ended = terminal, tensors["terminal_reward"]

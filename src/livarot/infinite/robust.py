@@ -92,8 +92,8 @@ def solve_robust(
     >>> for radius in (0.0, 0.01, 0.1):
     ...     print(solve_robust(mdp, 0.9, radius=radius).value.round(4))
     [4.3674 6.1005]
-    [3.7018 5.55  ]
-    [2.2746 4.3086]
+    [3.3972 5.1279]
+    [1.4759 3.144 ]
     """
     gamma = discount_of(mdp, discount)
     levels, ball = _levels(mdp, radius, penalty)
@@ -266,7 +266,7 @@ def _gathered(t, pairs, begin):
 
 @jit
 def answer(task, pairs, plain):
-    """What the adversary leaves these pairs, and the duals; gives the largest duality gap.  ``plain`` None is a ball."""
+    """What the adversary leaves these pairs, and the duals; gives the largest duality gap (``plain`` None: a ball)."""
     t, gap = opened(task), 0.0
     for begin in range(0, len(pairs), W):
         x, p, level = _gathered(t, pairs, begin)

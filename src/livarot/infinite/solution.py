@@ -86,11 +86,14 @@ class Stationary:
     def __repr__(self) -> str:
         names, measures = self.mdp.problem.names, self._measures()
         lines = [self._title(), f"  {self._proof()}"]
-        main = next(iter(measures))
+        main, sign = next(iter(measures)), 1.0
+        numbers = measures[main]
+        if main == "value" and self.mdp.problem.terms.costs:
+            main, sign = "cost", -1.0
         for s in range(min(SHOWN, names.n_states)):
             label = str(s if names.states is None else names.states[s])
             action = self.policy.action(s if names.states is None else names.states[s])
-            lines.append(f"  {label:<14.14} {main} {measures[main][s]:<14.8g} {'ends' if action is None else action}")
+            lines.append(f"  {label:<14.14} {main} {sign * numbers[s]:<14.8g} {'ends' if action is None else action}")
         if names.n_states > SHOWN:
             lines.append(f"  ... {names.n_states - SHOWN} more: to_frame(), plot()")
         return "\n".join(lines)
@@ -123,7 +126,7 @@ class Stationary:
         problem, measures = self.mdp.problem, self._measures()
         places = np.arange(problem.n_states)
         main, actions = next(iter(measures)), np.asarray(self.policy)
-        sign, told = (-1.0, "cost") if problem.terms.costs else (1.0, main)
+        sign, told = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
         ax.plot(places, sign * measures[main], color="black", linewidth=1.2)
         if "lower" in measures:
             ends = sign * measures["lower"], sign * measures["upper"]

@@ -35,8 +35,9 @@ class Chain(NamedTuple):
 
     @property
     def matrix(self) -> csr_array:
+        """The kernel, as a copy: scipy sorts the entries of a matrix in place when it likes."""
         n = len(self.reward)
-        return csr_array((self.prob, self.next_state, self.start), shape=(n, n))
+        return csr_array((self.prob, self.next_state, self.start), shape=(n, n), copy=True)
 
 
 def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray, pay: FloatArray) -> Chain:
@@ -44,7 +45,7 @@ def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray, pay: Floa
     rows = mdp.problem.rows
     n, n_actions = pay.shape
     if policy.ndim == 2:
-        model = csr_array((mdp.prob, rows.next_state, rows.row_start), shape=(n * n_actions, n))
+        model = matrix_of(mdp)
         places = np.arange(0, n * n_actions + 1, n_actions)
         weights = csr_array((policy.ravel(), np.arange(n * n_actions), places), shape=(n, n * n_actions))
         move = csr_array(weights @ model)
@@ -63,6 +64,13 @@ def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray, pay: Floa
 def rows_of(mdp: InfiniteMDP) -> tuple[NDArray[np.int64], Int32Array, FloatArray]:
     """Where the rows of each pair begin, their next states, their probabilities."""
     return mdp.problem.rows.row_start, mdp.problem.rows.next_state, mdp.prob
+
+
+def matrix_of(mdp: InfiniteMDP) -> csr_array:
+    """P as a matrix (S A, S) on the model's own arrays, which scipy may read but not sort."""
+    rows, prob = mdp.problem.rows, mdp.prob.view()
+    prob.flags.writeable = False
+    return csr_array((prob, rows.next_state, rows.row_start), shape=(rows.n_pairs, mdp.problem.n_states))
 
 
 def solve_system(system: csr_array, right: FloatArray, guess: FloatArray, rtol: float) -> FloatArray:
@@ -148,9 +156,7 @@ def sweep(start, next_state, prob, reward, gamma, v, out):
 
 def all_q(mdp: InfiniteMDP, pay: FloatArray, gamma: float, v: FloatArray) -> FloatArray:
     """r + gamma P v, (S, A); -inf where there is no action."""
-    rows = mdp.problem.rows
-    model = csr_array((mdp.prob, rows.next_state, rows.row_start), shape=(pay.size, len(v)))
-    return np.asarray(pay + gamma * (model @ v).reshape(pay.shape))
+    return np.asarray(pay + gamma * (matrix_of(mdp) @ v).reshape(pay.shape))
 
 
 def largest(pay: FloatArray) -> float:
