@@ -188,10 +188,9 @@ def with_terms(mdp: InfiniteMDP, given: Any) -> InfiniteMDP:
         raise bad("available", "belongs to the law", cure="build the model with it")
     if "terminal" in given and not np.array_equal(law.terminal, own.terminal):
         raise bad("terminal", "belongs to the law", cure="build the model with it")
-    pay = given.get("reward"), given.get("cost")
     start = problem.start if given.get("start") is None else _start(given, names)
     stage = replace(problem.stage, states=names.states, actions=names.actions, start=start)
-    if pay == (None, None):
+    if given.get("reward") is None and given.get("cost") is None:
         terms = replace(own, discount=stored_discount("discount", given.get("discount")))
         return type(mdp)(MNLMDP(stage, mdp.stage.theta), terms)
     if "terminal" not in given:

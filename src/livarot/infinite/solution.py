@@ -111,7 +111,7 @@ class Stationary:
         actions: list[Any] = [None if a < 0 else a for a in np.asarray(self.policy).tolist()]
         if names.actions is not None:
             actions = [None if a is None else names.actions[a] for a in actions]
-        columns: dict[str, Any] = {"state": states, "action": actions} | self._measures()
+        columns: dict[str, Any] = {"state": states, "action": pd.Series(actions, dtype=object)} | self._measures()
         if problem.terms.costs and "value" in columns:
             columns["cost"] = -columns["value"]
         return pd.DataFrame(columns)
