@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from livarot.core.arguments import checked, several
+from livarot.core.arguments import checked
 from livarot.core.tolerances import SUM_SLACK
-from livarot.errors import bad, require_finite
+from livarot.errors import bad, require_finite, require_positive_int
 from livarot.infinite.problem import InfiniteMDP
 from livarot.infinite.terms import below_one
+from livarot.system.sizes import require_memory
 
 PUBLISHED = (0.3919, 0.5953, 0.0128)
 ACTIONS = ("keep", "replace")
 
 
-@checked(n_bins=several, discount=below_one)
+@checked(n_bins=partial(require_positive_int, minimum=2, maximum=10**6), discount=below_one)
 def bus_engine(
     n_bins: int = 90,
     *,
@@ -43,6 +46,7 @@ def bus_engine(
     (74, 'keep')
     """
     q = require_finite("increments", increments)
+    require_memory("n_bins", "the bins", 100 * n_bins)
     if q.ndim != 1 or not 2 <= len(q) <= n_bins or (q <= 0.0).any():
         raise bad("increments", f"{q} are not probabilities of 0, 1, 2, .. bins", cure="give two or more numbers > 0")
     if abs(q.sum() - 1.0) > SUM_SLACK:

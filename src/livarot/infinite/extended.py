@@ -75,13 +75,14 @@ def plan_replicas(
     R(s, a) = min(constant * radius * max_i |phi_i|_{gram^-1}, 2): two distributions are never further apart than 2.
     """
     learned, pays = (estimate.theta, estimate.whiten), _pays(problem, rounds)
-    _plan_replicas(problem.rows.graph, *pays, *learned, replan, radius, constant, rounds, value, policy)
+    _plan_replicas(problem.rows.graph, pays, *learned, replan, radius, constant, rounds, value, policy)
     value[replan] *= problem.terms.unit
 
 
 @jit
-def _plan_replicas(graph, reward, extra, theta, whiten, replan, radius, constant, rounds, value, policy):
+def _plan_replicas(graph, pays, theta, whiten, replan, radius, constant, rounds, value, policy):
     prob, worth = np.empty(len(graph.next_state)), np.empty(len(graph.next_state))
+    reward, extra = pays
     half = np.empty(reward.shape)
     order = np.empty(len(graph.next_state), dtype=np.int64)
     for r in range(len(replan)):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ from scipy.special import ndtri
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
-from livarot.errors import bad, require_finite
+from livarot.errors import bad, require_finite, require_positive_int
 from livarot.infinite.average import Gain, gain_of
 from livarot.infinite.optimistic import checked_covariance
 from livarot.infinite.paths import evaluate, solve
@@ -40,6 +41,7 @@ from livarot.infinite.solution import worth_at_start
 from livarot.infinite.sparse import Chain, chain_of, discounted_system, solve_system
 from livarot.infinite.terms import stored_discount
 from livarot.model.problem import MNLMDP
+from livarot.system.sizes import require_memory
 
 DENSE = 2000  # states: up to here every state has an interval of its own by the delta method
 
@@ -68,7 +70,7 @@ class ValueInterval:
         return as_html(repr(self))
 
 
-@checked(discount=stored_discount)
+@checked(discount=stored_discount, n_draws=partial(require_positive_int, minimum=2, maximum=10**6))
 def value_interval(
     mdp: InfiniteMDP,
     covariance: ArrayLike,
@@ -175,6 +177,7 @@ def _bootstrap(
     scales, axes = np.linalg.eigh(sigma)
     if scales.min() < -1e-9 * max(float(scales.max()), 0.0):
         raise bad("covariance", "has a negative eigenvalue", cure="give a covariance")
+    require_memory("n_draws", "the values of all draws", n_draws * (len(sigma) + mdp.problem.n_states))
     moves = stream(seed, "infinite bootstrap").standard_normal((n_draws, len(sigma)))
     thetas = mdp.theta + (moves * np.sqrt(np.maximum(scales, 0.0))) @ axes.T
     bound = max(mdp.problem.param_bound, float(np.linalg.norm(thetas, axis=1).max()))

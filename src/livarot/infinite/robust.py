@@ -12,7 +12,7 @@ interval of :mod:`livarot.infinite.discounted` holds here too, widened by the la
 A round costs little more than a plain one.  p0 itself is in the ball, so the nominal backup bounds every Q from above:
 the adversary is asked about the policy's own actions first, and then only about actions whose nominal Q exceeds what
 these have.  A policy is evaluated on the chain that its adversary left it at the last v; its rewards are such that one
-backup of that v is the robust one.
+backup of that v is the robust one.  A ball's dual variable is looked for from its last value.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -39,7 +39,7 @@ from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary, worth_at_start
 from livarot.infinite.sparse import Chain, all_q, chain_of, largest, rounding
 from livarot.infinite.terms import below_one
-from livarot.planning.robust.kl import INFINITE, ball_answer, exp_and_change, look, one_of, penalty_answer
+from livarot.planning.robust.kl import INFINITE, ball_answer_from, exp_and_change, look, one_of, penalty_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +166,7 @@ class _Task(NamedTuple):
     v: Any  # (S,)
     future: Any  # (S A,) what is left of x
     dual: Any  # (S A,)
-    memory: Any  # (2 U + 1, W)
+    memory: Any  # (2 U + 2, W)
     gamma: float
 
 
@@ -185,7 +185,7 @@ class Adversary:
         self.top = max(largest(self.pay), largest(self.nominal), float(np.abs(self.extra).max(initial=0.0)))
         self.gap = 0.0  # the largest duality gap so far
         self.future, self.dual = np.zeros(self.pay.size), np.zeros(self.pay.size)
-        self.memory = np.empty((2 * problem.max_reachable + 1, W))
+        self.memory = np.empty((2 * problem.max_reachable + 2, W))
 
     def error(self, v: FloatArray) -> float:
         """Rounding is a few times that of a mean, see planning/robust/kl.py; plus the duality gap."""
@@ -243,11 +243,11 @@ class Adversary:
 
 @inner
 def _gathered(t, pairs, begin):
-    """What W pairs are worth, their probabilities (0 for outcomes that a pair does not have) and their levels."""
+    """What W pairs are worth, their probabilities (0 for missing outcomes), their levels and their last duals."""
     numbers, longest = flat(t.memory), 1
     for k in range(W):
         pair = pairs[min(begin + k, len(pairs) - 1)]
-        numbers[k] = t.levels[pair if len(t.levels) > 1 else 0]
+        numbers[k], numbers[W + k] = t.levels[pair if len(t.levels) > 1 else 0], t.dual[pair]
         longest = max(longest, t.row_start[pair + 1] - t.row_start[pair])
     for k in range(W):
         pair = pairs[min(begin + k, len(pairs) - 1)]
@@ -258,10 +258,10 @@ def _gathered(t, pairs, begin):
                 x, p = t.gamma * t.v[t.next_state[row + i]], t.prob[row + i]
                 if len(t.extra) > 0:
                     x += t.extra[row + i]
-            numbers[(1 + i) * W + k] = x
-            numbers[(1 + longest + i) * W + k] = p
+            numbers[(2 + i) * W + k] = x
+            numbers[(2 + longest + i) * W + k] = p
     space = lanes(t.memory)
-    return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
+    return part(space, 2, longest), part(space, 2 + longest, longest), space[0], space[1]
 
 
 @jit
@@ -269,9 +269,9 @@ def answer(task, pairs, plain):
     """What the adversary leaves these pairs, and the duals; gives the largest duality gap (``plain`` None: a ball)."""
     t, gap = opened(task), 0.0
     for begin in range(0, len(pairs), W):
-        x, p, level = _gathered(t, pairs, begin)
+        x, p, level, last = _gathered(t, pairs, begin)
         choice = look(x, p)
-        found = ball_answer(choice, level) if plain is None else penalty_answer(choice, level, plain)
+        found = ball_answer_from(choice, level, last) if plain is None else penalty_answer(choice, level, plain)
         for k in range(min(W, len(pairs) - begin)):
             t.future[pairs[begin + k]] = number_in(found.value, k)
             t.dual[pairs[begin + k]] = number_in(found.dual, k)
@@ -284,12 +284,8 @@ def tilt(task, pairs, start, prob):
     """The worst laws of one pair per state, p0 exp(-eta x) normalised; on the minimisers where the dual is infinite."""
     t = opened(task)
     for begin in range(0, len(pairs), W):
-        x, p, eta = _gathered(t, pairs, begin)
-        numbers, count = flat(t.memory), min(W, len(pairs) - begin)
-        for k in range(W):
-            numbers[k] = t.dual[pairs[min(begin + k, len(pairs) - 1)]]
-        eta = lanes(t.memory)[0]
-        choice = look(x, p)
+        x, p, _, eta = _gathered(t, pairs, begin)
+        choice, count = look(x, p), min(W, len(pairs) - begin)
         sure, total = eta == INFINITE, eta * 0.0
         pivot = where(eta * choice.mean <= 30.0, choice.mean, 0.0)
         for i in range(len(x)):

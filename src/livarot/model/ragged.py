@@ -238,7 +238,6 @@ def build_rows(
     next_state: IntArray,
     features: FloatArray | tuple[IntArray, IntArray, FloatArray],
     offset: FloatArray | None = None,
-    *,
     gaps: bool = False,
 ) -> Rows:
     """Assemble :class:`Rows` from long arrays, pair after pair.
