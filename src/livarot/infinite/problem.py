@@ -58,7 +58,7 @@ class InfiniteProblem:
         if terms.outcome_reward is not None:
             pays = terms.outcome_reward + np.repeat(terms.reward.reshape(-1), self.rows.outcomes)
         low, high = float(pays.min(initial=math.inf)), float(pays.max(initial=-math.inf))
-        told = f"costs in [{-high:.6g}, {-low:.6g}]" if terms.costs else f"rewards in [{low:.6g}, {high:.6g}]"
+        told = f"costs in [{0.0 - high:.6g}, {0.0 - low:.6g}]" if terms.costs else f"rewards in [{low:.6g}, {high:.6g}]"
         given = "r(s, a, s')" if terms.outcome_reward is not None else "r(s, a)"
         lines = [
             f"{name}: {self.n_states} states, {self.n_actions} actions, {self.rows.n_rows} transitions",

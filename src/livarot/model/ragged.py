@@ -245,8 +245,7 @@ def build_rows(
     ``outcomes`` (pairs,) counts the rows of each pair, which may be none with ``gaps``; ``next_state`` (rows,) and
     ``features`` list them.  Features are dense (rows, d) or sparse ``(row_index, column, value)`` triplets.
     """
-    n_rows = int(outcomes.sum())
-    row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
+    row_start, n_rows = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64), int(outcomes.sum())
     pair_of_row = np.repeat(np.arange(len(outcomes)), outcomes)
     _check_next_states(next_state, outcomes, pair_of_row, n_states, n_actions, gaps)
     own: dict[str, Any] = {"n_states": n_states, "n_actions": n_actions, "dim": dim, "row_start": row_start}
