@@ -8,7 +8,7 @@ from livarot import envs
 from livarot.infinite import InfiniteMDP, bus_engine, solve
 from livarot.infinite.file import KIND
 from livarot.storage import load_tensors, save_tensors
-from tests.infinite.stationary import random_table, to_model, with_features
+from tests.support.stationary import random_table, to_model, with_features
 
 
 def models():
@@ -51,11 +51,11 @@ def test_altered_files_are_refused(tmp_path):
     first = mdp.problem.rows.row_start[np.flatnonzero(ends)[0] * 3]
     elsewhere[first] = (elsewhere[first] + 1) % 5
     for changes in (
-        {"terminal": ~ends},
-        {"terminal": np.zeros(5, dtype=bool) | (np.arange(5) == np.flatnonzero(~ends)[0]) | ends},
+        {"ends": ~ends},
+        {"ends": np.zeros(5, dtype=bool) | (np.arange(5) == np.flatnonzero(~ends)[0]) | ends},
         {"next_state": elsewhere},
         {"pair_reward": np.zeros((5, 2))},
-        {"terminal_reward": np.full(5, np.inf)},
+        {"end_reward": np.full(5, np.inf)},
         {"discount": 1.5},
     ):
         mdp.save(path)

@@ -8,7 +8,7 @@ from livarot.infinite import InfiniteMDP, evaluate, solve, value_interval
 from livarot.infinite.interval import value_gradient
 from livarot.infinite.problem import check_stationary
 from livarot.infinite.sparse import DIRECT
-from tests.infinite.stationary import with_features
+from tests.support.stationary import with_features
 
 
 def at(mdp, theta):
@@ -63,7 +63,7 @@ def test_a_fixed_policy_and_a_statistic():
 
 
 def test_large_models_have_an_interval_at_the_start_only():
-    from tests.infinite.test_discounted import sparse_model
+    from tests.support.infinite import sparse_model
 
     mdp = sparse_model(DIRECT + 20, np.random.default_rng(0))
     assert value_interval(mdp, [[1.0]], discount=0.9).standard_error == 0.0  # nothing depends on theta

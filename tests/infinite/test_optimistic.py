@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 import livarot
 from livarot.infinite import InfiniteMDP, solve_average, solve_discounted, solve_optimistic
-from tests.infinite.stationary import random_table, to_model, with_features
+from tests.support.stationary import random_table, to_model, with_features
 
 RULES = [None, livarot.VarianceBonus()]
 

@@ -14,7 +14,7 @@ from livarot.infinite import (
     simulate,
     solve,
 )
-from tests.infinite.stationary import random_table, to_model, with_features
+from tests.support.stationary import random_table, to_model, with_features
 
 
 def test_returns_are_the_value():

@@ -12,8 +12,8 @@ from livarot.infinite import (
     solve_robust,
 )
 from livarot.infinite.sparse import DIRECT
-from tests.infinite.stationary import random_table, to_model
-from tests.infinite.test_discounted import sparse_model
+from tests.support.infinite import sparse_model
+from tests.support.stationary import random_table, to_model
 from tests.twins import infinite as twin
 
 LEVELS = [{"radius": 0.02}, {"radius": 0.5}, {"radius": 50.0}, {"penalty": 0.3}, {"penalty": 20.0}]

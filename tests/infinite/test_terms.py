@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 import livarot
 from livarot.infinite import InfiniteMDP, solve, solve_average, solve_discounted
-from tests.infinite.stationary import dense, random_table, to_model, with_features
+from tests.support.stationary import dense, random_table, to_model, with_features
 from tests.twins import infinite as twin
 
 STATES, ACTIONS = ["new", ("worn", 1), "gone"], ["rest", "work"]

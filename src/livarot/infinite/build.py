@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -27,9 +26,17 @@ from livarot.infinite.terms import (
     unit_of,
 )
 from livarot.model.labels import Labels, check_labels
+from livarot.model.long_arrays import Long
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.ragged import Rows, build_rows
-from livarot.model.validation import check_outcomes, check_rows, check_start, check_theta, whole_numbers
+from livarot.model.ragged import Rows
+from livarot.model.validation import (
+    check_long,
+    check_outcomes,
+    check_rows,
+    check_start,
+    check_theta,
+    collect_stage,
+)
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -39,37 +46,18 @@ PairFunction = Callable[[int, int], Any]
 
 
 class Law:
-    """Pairs with rows, before rewards are read: what each constructor makes of its own arguments."""
+    """Names and terminal states, with which everything else is read."""
 
     def __init__(self, names: Names, terminal: BoolArray) -> None:
         self.names, self.terminal = names, terminal
 
-    def ended(self, outcomes: IntArray, *columns: Any) -> tuple[Any, ...]:
-        """Rows of terminal states are replaced by one that leads back, at their first action."""
-        n_actions = self.names.n_actions
-        if not self.terminal.any():
-            return outcomes, *columns
-        pair_ends = np.repeat(self.terminal, n_actions)
-        kept = ~np.repeat(pair_ends, outcomes)
-        counts = np.where(pair_ends, 0, outcomes)
-        first = np.flatnonzero(self.terminal) * n_actions
-        at = np.concatenate(([0], np.cumsum(counts)))[first]
-        counts[first] = 1
-        return counts, *(_inserted(column, kept, at, np.flatnonzero(self.terminal)) for column in columns)
-
-
-def _inserted(column: Any, kept: BoolArray, at: IntArray, states: IntArray) -> Any:
-    """Rows that are kept, with a row for each terminal state: its own number as next state, zeros elsewhere."""
-    if column is None:
-        return None
-    if hasattr(column, "tocsr"):
-        from scipy.sparse import csr_array, vstack
-
-        spare = vstack([csr_array(column)[kept], csr_array((len(at), column.shape[1]))], format="csr")
-        order = np.insert(np.arange(int(kept.sum())), at, int(kept.sum()) + np.arange(len(at)))
-        return spare[order]
-    new: Any = states if column.dtype.kind in "iu" else 0.0
-    return np.insert(column[kept], at, new, axis=0)
+    def ended(self, counts: IntArray, next_state: Any, features: Any, offset: Any) -> Long:
+        """The rows, those of terminal states replaced by one that leads back, at their first action."""
+        shape = 1, self.names.n_states, self.names.n_actions
+        long = check_long(counts.reshape(shape), next_state, features, offset, np.zeros(1, dtype=np.int32))
+        ended = long.only(None, self.terminal if self.terminal.any() else None)
+        require_actions(ended.counts.reshape(-1), self.terminal, self.names)
+        return ended
 
 
 @checked
@@ -132,16 +120,8 @@ def from_arrays(
     counts = check_outcomes(outcomes, n_states * n_actions)
     if len(counts) != n_states * n_actions:
         raise bad("outcomes", f"has {len(counts)} entries, expected {n_states * n_actions}")
-    nexts = whole_numbers("next_state", next_state)
-    if counts.max() > len(nexts) or counts.sum() != len(nexts):
-        raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
-    shift = None if offset is None else require_finite("offset", offset)
-    phi = features if hasattr(features, "tocsr") else require_finite("features", features)
-    for name, part in (("offset", shift), ("features", phi)):
-        if part is not None and (part.ndim == 0 or part.shape[0] != len(nexts)):
-            raise bad(name, f"has shape {part.shape}, expected {len(nexts)} rows")
     _agree(given.get("available"), counts, law)
-    return _with_parameter(cls, law, given, (counts, nexts, phi, shift), theta, param_bound, normalise)
+    return _with_parameter(cls, law, given, (counts, next_state, features, offset), theta, param_bound, normalise)
 
 
 @checked
@@ -160,6 +140,8 @@ def from_transitions(cls: type[InfiniteMDP], transitions: Any, **terms: Unpack[G
     >>> solve(mdp).policy["old"]
     'replace'
     """
+    from scipy.sparse import csr_array
+
     table = stacked("transitions", transitions)
     n_states = int(table.shape[1])
     n_actions = int(table.shape[0]) // n_states
@@ -172,10 +154,7 @@ def from_transitions(cls: type[InfiniteMDP], transitions: Any, **terms: Unpack[G
         kept, counts = np.repeat(mask.reshape(-1), counts), np.where(mask.reshape(-1), counts, 0)
         prob, nexts = prob[kept], nexts[kept]
         _agree(mask, counts, law)
-    counts, nexts, shift = law.ended(counts, nexts, np.log(prob))
-    require_actions(counts, law.terminal, names)
-    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    rows = build_rows(n_states, n_actions, 1, counts, nexts, nothing, shift, gaps=True)
+    rows, _ = check_rows(law.ended(counts, nexts, csr_array((len(nexts), 1)), np.log(prob)), normalise=False)
     return _finished(cls, law, given, rows, np.zeros((1, 1)), (0.0, 1.0))
 
 
@@ -219,31 +198,24 @@ def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Names, 
 
 def _collect(features: PairFunction, offset: PairFunction | None, exists: BoolArray) -> tuple[Any, ...]:
     """Long arrays from the user's functions, called for the pairs that exist."""
-    from livarot.model.validation import collect_stage
-
     require_callable(features=features, offset=offset)
-    places = np.flatnonzero(exists.reshape(-1))
-    n_actions = exists.shape[1]
 
     def own(function: PairFunction) -> Callable[[int, int, int], Any]:
-        return lambda h, s, a: function(*divmod(int(places[s]), n_actions))
+        return lambda h, s, a: function(s, a)
 
     try:
-        table = collect_stage(0, len(places), 1, own(features), None if offset is None else own(offset))
+        table = collect_stage(0, exists, own(features), None if offset is None else own(offset))
     except LivarotError as error:
-        raise _renamed(error, places, n_actions) from error
-    counts = np.zeros(exists.size, dtype=np.int64)
-    counts[places] = table["outcomes"]
-    return counts, table["next_state"], table["features"], table["offset"]
+        raise _without_stage(error) from error
+    return table["outcomes"], table["next_state"], table["features"], table["offset"]
 
 
-def _renamed(error: LivarotError, places: IntArray, n_actions: int) -> LivarotError:
-    """The error of a pair, with (s, a) in place of its number among the pairs that exist."""
+def _without_stage(error: LivarotError) -> LivarotError:
+    """The error of a pair, with (s, a) in place of (h, s, a)."""
     if error.index is None or len(error.index) != 3:
         return error
     problem = str(error).partition(": ")[2].partition(" (")[0].replace("(h, s, a)", "(s, a)")
-    index = divmod(int(places[error.index[1]]), n_actions)
-    return bad(error.argument or "features", problem, index=index, count=error.count, cure=error.cure)
+    return bad(error.argument or "features", problem, index=error.index[1:], count=error.count, cure=error.cure)
 
 
 def _agree(available: Any, counts: IntArray, law: Law) -> None:
@@ -273,10 +245,7 @@ def _with_parameter(
     if require_finite("theta", theta).ndim != 1:
         raise bad("theta", f"has {np.ndim(theta)} axes, expected (d,)", cure="there is one parameter and no stage")
     vector, bound, _ = check_theta(theta, param_bound)
-    counts, nexts, phi, shift = law.ended(*collected)
-    require_actions(counts, law.terminal, law.names)
-    sizes = law.names.n_states, law.names.n_actions
-    rows, scale = check_rows(*sizes, counts, nexts, phi, shift, normalise, gaps=True)
+    rows, scale = check_rows(law.ended(*collected), normalise)
     return _finished(cls, law, given, rows, vector * scale, (bound * scale, scale))
 
 
@@ -319,11 +288,7 @@ def _in_unit_interval(reward: FloatArray) -> FloatArray:
 
 def _start(given: dict[str, Any], names: Names) -> FloatArray:
     start = given.get("start", 0)
-    start = 0 if start is None else start
-    if names.states is not None and not isinstance(start, list | np.ndarray):
-        with contextlib.suppress(TypeError):
-            start = names.states.index(start) if start in names.states else start
-    return check_start(start, names.n_states)
+    return check_start(0 if start is None else start, names.n_states, names.states)
 
 
 def stacked(argument: str, transitions: Any) -> Any:

@@ -22,8 +22,8 @@ LAYOUT = Layout(
     | {
         "pair_reward": Tensor("float64", ("n_states", "n_actions")),
         "outcome_reward": Tensor("float64", ("rows",))._replace(optional=True),
-        "terminal": Tensor("bool", ("n_states",)),
-        "terminal_reward": Tensor("float64", ("n_states",)),
+        "ends": Tensor("bool", ("n_states",)),
+        "end_reward": Tensor("float64", ("n_states",)),
     },
 )
 
@@ -33,8 +33,8 @@ def save_infinite(path: str | Path, mdp: InfiniteMDP) -> None:
     terms = mdp.problem.terms
     tensors = tensors_of(mdp.stage) | {
         "pair_reward": terms.reward,
-        "terminal": terms.terminal,
-        "terminal_reward": terms.terminal_reward,
+        "ends": terms.terminal,
+        "end_reward": terms.terminal_reward,
     }
     if terms.outcome_reward is not None:
         tensors["outcome_reward"] = terms.outcome_reward
@@ -48,11 +48,11 @@ def load_infinite(path: str | Path) -> InfiniteMDP:
     """The model in a file, after the checks that a user's arrays go through."""
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
     with reading(path):
-        stage = model_in(tensors, header, gaps=True)
-        terminal = tensors["terminal"]
+        stage = model_in(tensors, header)
+        terminal = tensors["ends"]
         discount = header.get("discount")
         pays = tensors["pair_reward"], tensors.get("outcome_reward")
-        ended = terminal, tensors["terminal_reward"]
+        ended = terminal, tensors["end_reward"]
         discount = None if discount is None else float(discount)
         mdp = InfiniteMDP(stage, Terms(*pays, *ended, discount, header["costs"], unit_of(*pays, ended[1])))
         rows, first = mdp.problem.rows, np.arange(mdp.problem.n_states) * mdp.problem.n_actions

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, put, take
@@ -291,10 +292,10 @@ def expected(task, theta, whiten, radius, scale, prob, x, q, q_up):
     """The rule's expectation of x, one number per row, and its bound, of every pair; means where the law is known."""
     what = opened(task)
     n, m = what.model.most_out, what.model.most_cols
-    memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
-    floats = np.empty(m + m * m + 2 * what.model.reward.shape[1] * what.model.reward.shape[2])
-    whole = np.empty(W, dtype=np.int64)
-    room = make_room(memory, floats, whole, n, m, what.model.reward.shape[1] * what.model.reward.shape[2])
+    memory = new_floats(choice_size(n, m) + 2 * n + 2 * m + m * m, W)
+    n_pairs = what.model.reward.shape[1] * what.model.reward.shape[2]
+    floats, whole = new_floats(m + m * m + 2 * n_pairs), new_integers(W)
+    room = make_room(memory, floats, whole, n, m, n_pairs, 0)
     own = (view(theta), view(whiten), lane(radius), lane(scale))
     _known(what.model.graph, what.blocks, view(prob), view(x), view(q), view(q_up))
     for b in range(what.blocks.start[0], what.blocks.start[1]):

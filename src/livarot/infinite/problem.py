@@ -29,7 +29,7 @@ from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad
 from livarot.infinite import build
 from livarot.infinite.show import as_html
-from livarot.infinite.terms import Given, Names, Terms, plain_terms
+from livarot.infinite.terms import Given, Names, Terms, plain_terms, unit_of
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import Rows
@@ -190,7 +190,11 @@ class InfiniteMDP:
     @classmethod
     @checked
     def from_mdp(cls, mdp: MNLMDP) -> InfiniteMDP:
-        """The stationary model behind an episodic one: same features, rewards and theta at every stage."""
+        """The stationary model behind an episodic one: same features, rewards and theta at every stage.
+
+        Its terms stay: units, actions that exist, terminal states, rewards of the next state; a discount of 1 becomes
+        the average reward.  What the last stage leaves (a terminal reward) is of no account where nothing ends.
+        """
         problem = mdp.problem
         if (problem.stage_table != problem.stage_table[0]).any():
             first = int(np.flatnonzero(problem.stage_table != problem.stage_table[0])[0])
@@ -198,7 +202,7 @@ class InfiniteMDP:
         if problem.n_parameters > 1 and (mdp.theta != mdp.theta[0]).any():
             first = int(np.flatnonzero((mdp.theta != mdp.theta[0]).any(axis=1))[0])
             raise bad("mdp", "its parameter changes at a stage", index=first, cure="build it with one shared theta")
-        changes = (problem.reward != problem.reward[0]).any(axis=(1, 2))
+        changes = ((problem.reward != problem.reward[0]) & problem.available).any(axis=(1, 2))
         if changes.any():
             first = int(np.flatnonzero(changes)[0])
             raise bad("mdp", "its rewards change at a stage", index=first, cure="give rewards (S, A)")
@@ -214,7 +218,7 @@ class InfiniteMDP:
             states=problem.states,
             actions=problem.actions,
         )
-        return cls(MNLMDP(stage, np.ascontiguousarray(mdp.theta[:1])))
+        return cls(MNLMDP(stage, np.ascontiguousarray(mdp.theta[:1])), _terms_of(problem))
 
     from_function = classmethod(build.from_function)
     from_arrays = classmethod(build.from_arrays)
@@ -283,6 +287,28 @@ class InfiniteMDP:
         dense = np.zeros((problem.n_states * problem.n_actions, problem.n_states))
         dense[np.repeat(np.arange(len(dense)), problem.rows.outcomes), problem.rows.next_state] = self.prob
         return dense.reshape(problem.n_states, problem.n_actions, problem.n_states)
+
+
+def _terms_of(problem: Problem) -> Terms | None:
+    """The terms of an episodic problem, None where they are the paper's."""
+    units, plain = problem.units, problem.next_reward is None and problem.terminal is None
+    if plain and units.identity and problem.discount == 1.0:
+        return None
+    n = problem.n_states
+    ends = np.zeros(n, dtype=np.bool_) if problem.terminal is None else problem.terminal
+    reward = np.where(problem.available[0], units.reward(problem.reward[0]), 0.0)
+    last = np.zeros(n) if problem.terminal_reward is None else problem.terminal_reward
+    paid = np.where(ends, units.terminal_reward(last), 0.0)
+    more = None
+    if problem.next_reward is not None:
+        starts, per_table = problem.rows.row_start, n * problem.n_actions
+        first = int(problem.stage_table[0]) * per_table
+        more = units.scale * problem.next_reward[starts[first] : starts[first + per_table]]
+        more = np.where(
+            np.repeat(np.repeat(ends, problem.n_actions), np.diff(starts[first : first + per_table + 1])), 0.0, more
+        )
+    discount = None if problem.discount == 1.0 else problem.discount
+    return Terms(reward, more, ends, paid, discount, units.cost, unit_of(reward, more, paid))
 
 
 def _only_table(rows: Rows, table: int) -> Rows:

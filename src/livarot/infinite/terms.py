@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_number, shown
+from livarot.model.existing import check_available, check_terminal, number_named
 from livarot.model.labels import Labels
 from livarot.model.ragged import Rows
 
@@ -87,21 +88,6 @@ def below_one(argument: str, discount: Any) -> float | None:
     return number
 
 
-def number_of(labels: Labels | None, label: Any, size: int, argument: str) -> int:
-    """Which state or action is meant: by its name, or by its number where there are no names."""
-    kind = "state" if argument in ("terminal", "start", "state") else "state or action"
-    if labels is not None:
-        try:
-            if label in labels:
-                return labels.index(label)
-        except TypeError:
-            pass
-        raise bad(argument, f"{shown(label)} is not the name of a {kind}", cure=f"use one of {labels!r}")
-    if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < size:
-        raise bad(argument, f"{shown(label)} is not a {kind}", cure=f"they are numbered 0..{size - 1}")
-    return int(label)
-
-
 @dataclass(frozen=True)
 class Names:
     """How many states and actions there are, and what they are called."""
@@ -112,10 +98,10 @@ class Names:
     actions: Labels | None
 
     def state(self, label: Any, argument: str) -> int:
-        return number_of(self.states, label, self.n_states, argument)
+        return number_named(argument, label, self.states, self.n_states)
 
     def action(self, label: Any, argument: str) -> int:
-        return number_of(self.actions, label, self.n_actions, argument)
+        return number_named(argument, label, self.actions, self.n_actions)
 
     def pair_names(self, pair: int) -> str:
         """(s, a) as a user writes it."""
@@ -133,14 +119,8 @@ def read_terminal(given: Any, names: Names, sign: float) -> tuple[BoolArray, Flo
             s = names.state(label, "terminal")
             ends[s], pay[s] = True, sign * require_number("terminal", reward)
         return ends, pay
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise bad("terminal", f"{shown(given)} is not a list of states", cure="list them, or give {state: reward}")
-    listed = list(given)
-    if len(listed) == names.n_states and all(isinstance(x, bool | np.bool_) for x in listed):
-        return np.asarray(listed, dtype=np.bool_), pay
-    for label in listed:
-        ends[names.state(label, "terminal")] = True
-    return ends, pay
+    found = check_terminal(given, names.states, names.n_states)
+    return (ends if found is None else found), pay
 
 
 def read_available(given: Any, names: Names) -> BoolArray:
@@ -150,35 +130,8 @@ def read_available(given: Any, names: Names) -> BoolArray:
         return np.ones(shape, dtype=np.bool_)
     if callable(given):
         return np.array([[bool(given(s, a)) for a in range(shape[1])] for s in range(shape[0])])
-    mask = np.zeros(shape, dtype=np.bool_)
-    if isinstance(given, Mapping):
-        for label, own in given.items():
-            s = names.state(label, "available")
-            for action in _listed(own, s):
-                mask[s, names.action(action, "available")] = True
-        return mask
-    if isinstance(given, np.ndarray) and given.dtype == np.bool_:
-        if given.shape != shape:
-            raise bad("available", f"has shape {given.shape}, expected {shape}")
-        return given.copy()
-    per_state = _listed(given, None)
-    if len(per_state) != shape[0]:
-        raise bad("available", f"has {len(per_state)} entries", cure=f"give one list of actions for each of {shape[0]}")
-    for s, own in enumerate(per_state):
-        listed = _listed(own, s)
-        if len(listed) == shape[1] and all(isinstance(x, bool | np.bool_) for x in listed):
-            mask[s] = listed
-        else:
-            for action in listed:
-                mask[s, names.action(action, "available")] = True
-    return mask
-
-
-def _listed(given: Any, index: int | None) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        cure = "give a mask (S, A), a list of actions for each state, or {state: actions}"
-        raise bad("available", f"{shown(given)} is not a list", index=index, cure=cure)
-    return list(given)
+    found = check_available(given, (1, *shape), names.states, names.actions)
+    return np.array(found if found is not None and found.ndim == 2 else found[0])  # type: ignore[index]
 
 
 def require_actions(outcomes: IntArray, terminal: BoolArray, names: Names) -> None:
