@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.tolerances import NORM_SLACK
-from livarot.errors import bad, require_finite, require_share
+from livarot.errors import bad
 from livarot.file_layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
 from livarot.model.existing import require_actions
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
-from livarot.model.units import Units
+from livarot.model.units import PLAIN, units_of
 from livarot.model.validation import check_stage_table, check_start
 from livarot.storage import load_tensors, reading, save_tensors
 
@@ -100,7 +100,7 @@ def model_in(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> 
         _check_terminal(rows, terminal)
     check_start(tensors["start"], rows.n_states)
     more: dict[str, Any] = _labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {}
-    more |= _units(header["units"]) if "units" in header else {}
+    units = units_of(header["units"]) if "units" in header else PLAIN
     problem = Problem(
         horizon=header["horizon"],
         rows=rows,
@@ -113,18 +113,11 @@ def model_in(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> 
         next_reward=tensors.get("next_reward"),
         terminal_reward=tensors.get("terminal_reward"),
         terminal=terminal,
+        discount=units.discount,
+        units=units,
         **more,
     )
     return MNLMDP(problem, tensors["theta"])
-
-
-def _units(given: list[Any]) -> dict[str, Any]:
-    """Units and discount of a file."""
-    numbers: Any = require_finite("units", given).tolist()
-    if len(numbers) != len(Units._fields) or numbers[1] <= 0.0 or numbers[4] not in (0.0, 1.0):
-        raise bad("units", f"{given} are not units of rewards")
-    discount = require_share("discount", numbers[3])
-    return {"discount": discount, "units": Units(numbers[0], numbers[1], numbers[2], discount, bool(numbers[4]))}
 
 
 def _check_terminal(rows: Rows, terminal: NDArray[np.bool_]) -> None:

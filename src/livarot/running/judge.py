@@ -111,7 +111,7 @@ class Judge:
             outcome_kinds(problem),
             after(problem),
             _NOTHING if problem.next_reward is None else problem.next_reward,
-            int(problem.exists.all()),
+            int(problem.all_exist),
             value,
             np.stack([s.variance for s in solutions]),
             value @ problem.start,
