@@ -57,7 +57,7 @@ def test_every_form_of_rewards_says_the_same():
         np.testing.assert_allclose(solve(model(reward=form)).value, expected, rtol=1e-12)
     costs = model(cost={pair: -pay for pair, pay in PAY.items()})
     np.testing.assert_array_equal(solve(costs).value, expected)
-    assert costs.problem.terms.costs and "costs in [-20, 3]" in repr(costs)
+    assert costs.problem.terms.costs and "-20 to 3 a step" in repr(costs)
     np.testing.assert_array_equal(solve(model(reward=2.0)).value[2], 0.0)
 
 
@@ -110,7 +110,7 @@ def test_names_come_back():
     assert found.policy[("worn", 1)] == "rest" and found.policy["gone"] is None
     table = found.to_frame()
     assert table["state"].tolist() == STATES and table["action"].tolist()[1:] == ["rest", None]
-    assert len(repr(found).splitlines()) <= 12 and "<pre>" in found._repr_html_()
+    assert len(repr(found).splitlines()) <= 12 and "<table>" in found._repr_html_()
     assert len(repr(model(reward=PAY)).splitlines()) <= 12
     with pytest.raises(livarot.LivarotError, match="'old'"):
         found.policy["old"]

@@ -36,11 +36,11 @@ from livarot.infinite.average import Gain, gain_of
 from livarot.infinite.optimistic import checked_covariance
 from livarot.infinite.paths import evaluate, solve
 from livarot.infinite.problem import InfiniteMDP, check_stationary
-from livarot.infinite.show import as_html
 from livarot.infinite.solution import worth_at_start
 from livarot.infinite.sparse import Chain, chain_of, discounted_system, solve_system
 from livarot.infinite.terms import stored_discount
 from livarot.model.problem import MNLMDP
+from livarot.model.shown import html_of, text_of
 from livarot.system.sizes import require_memory
 
 DENSE = 2000  # states: up to here every state has an interval of its own by the delta method
@@ -60,14 +60,20 @@ class ValueInterval:
     statistic: dict[str, FloatArray] | None = None  # of the user's function: estimate, lower, upper
 
     def __repr__(self) -> str:
-        told = f"{self.value:.6g}, {100 * self.level:g} % interval [{self.lower:.6g}, {self.upper:.6g}] ({self.kind})"
-        if self.statistic is not None:
-            ends = (np.array2string(self.statistic[name], precision=6, threshold=6) for name in ("lower", "upper"))
-            told += f"\n  statistic in [{', '.join(ends)}]"
-        return f"ValueInterval: {told}"
+        return text_of(self._title(), self._lines())
 
     def _repr_html_(self) -> str:
-        return as_html(repr(self))
+        return html_of(self._title(), self._lines())
+
+    def _title(self) -> str:
+        width = f"{100 * self.level:g} % interval [{self.lower:.6g}, {self.upper:.6g}] ({self.kind})"
+        return f"ValueInterval: {self.value:.6g}, {width}"
+
+    def _lines(self) -> dict[str, str]:
+        if self.statistic is None:
+            return {}
+        ends = (np.array2string(self.statistic[name], precision=6, threshold=6) for name in ("lower", "upper"))
+        return {"statistic": " to ".join(ends)}
 
 
 @checked(discount=stored_discount, n_draws=partial(require_positive_int, minimum=2, maximum=10**6))

@@ -28,11 +28,11 @@ from livarot.core.arrays import BoolArray, FloatArray, Int32Array
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad
 from livarot.infinite import build
-from livarot.infinite.show import as_html
 from livarot.infinite.terms import Given, Names, Terms, plain_terms, unit_of
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import Rows
+from livarot.model.shown import html_of, text_of
 from livarot.system.sizes import require_memory
 
 
@@ -49,29 +49,31 @@ class InfiniteProblem:
             raise bad("stage", f"has horizon {self.stage.horizon}, expected 1", cure="use InfiniteMDP.from_mdp(mdp)")
 
     def __repr__(self) -> str:
-        return "\n".join(self.described("InfiniteProblem"))
+        return text_of("InfiniteProblem", self.described())
 
-    def described(self, name: str) -> list[str]:
+    def _repr_html_(self) -> str:
+        return html_of("InfiniteProblem", self.described())
+
+    def described(self) -> dict[str, str]:
         """A few lines for people."""
-        terms, exists = self.terms, int(self.available.sum())
+        terms = self.terms
         pays = terms.reward[self.available]
         if terms.outcome_reward is not None:
             pays = terms.outcome_reward + np.repeat(terms.reward.reshape(-1), self.rows.outcomes)
         low, high = float(pays.min(initial=math.inf)), float(pays.max(initial=-math.inf))
-        told = f"costs in [{0.0 - high:.6g}, {0.0 - low:.6g}]" if terms.costs else f"rewards in [{low:.6g}, {high:.6g}]"
-        given = "r(s, a, s')" if terms.outcome_reward is not None else "r(s, a)"
-        lines = [
-            f"{name}: {self.n_states} states, {self.n_actions} actions, {self.rows.n_rows} transitions",
-            f"  {exists} of {self.n_states * self.n_actions} pairs exist, at most {self.max_reachable} next states",
-            f"  {told} per step, {given}; parameter of dimension {self.dim}, |theta| <= {self.param_bound:.6g}",
-            f"  discount {'not given' if terms.discount is None else f'{terms.discount:.9g}'}",
-        ]
-        if terms.terminal.any():
-            lines.append(f"  {int(terms.terminal.sum())} terminal states")
-        for kind, labels in (("states", self.stage.states), ("actions", self.stage.actions)):
+        paid = f"{0.0 - high:.6g} to {0.0 - low:.6g} a step" if terms.costs else f"{low:.6g} to {high:.6g} a step"
+        paid += "" if terms.outcome_reward is None else ", depending on the next state"
+        lines = {"sizes": f"{self.n_states} states, {self.n_actions} actions, {self.rows.n_rows} transitions"}
+        for name, labels in (("states", self.stage.states), ("actions", self.stage.actions)):
             if labels is not None:
-                few = [f"{label!s:.20}" for label in labels[:4]]
-                lines.append(f"  {kind}: {', '.join(few)}{', ...' if len(labels) > 4 else ''}")
+                lines[name] = ", ".join(map(str, labels[:12])) + (", ..." if len(labels) > 12 else "")
+        lines["costs" if terms.costs else "rewards"] = paid
+        lines["discount"] = "none: average reward" if terms.discount is None else f"{terms.discount:.9g}"
+        if not self.available.all():
+            lines["available"] = f"{self.available.mean():.0%} of all (state, action)"
+        if terms.terminal.any():
+            lines["terminal"] = f"{int(terms.terminal.sum())} states"
+        lines["parameter"] = f"{self.dim} numbers, |theta| <= {self.param_bound:.6g}"
         return lines
 
     @cached_property
@@ -168,10 +170,10 @@ class InfiniteMDP:
         self.problem  # noqa: B018 (refuses a model of several stages)
 
     def __repr__(self) -> str:
-        return "\n".join(self.problem.described("InfiniteMDP"))
+        return text_of("InfiniteMDP", self.problem.described())
 
     def _repr_html_(self) -> str:
-        return as_html(repr(self))
+        return html_of("InfiniteMDP", self.problem.described())
 
     @cached_property
     def problem(self) -> InfiniteProblem:

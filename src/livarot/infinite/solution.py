@@ -12,8 +12,8 @@ from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.extras import extras_explained
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem
-from livarot.infinite.show import as_html
 from livarot.infinite.terms import Names
+from livarot.model.shown import html_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,23 +83,26 @@ class Stationary:
         width = float((self.upper - self.lower).max())  # type: ignore[attr-defined]
         return f"values proved to within {width:.3g}; {self.method}"  # type: ignore[attr-defined]
 
-    def __repr__(self) -> str:
+    def _lines(self) -> dict[str, str]:
         names, measures = self.mdp.problem.names, self._measures()
-        lines = [self._title(), f"  {self._proof()}"]
         main, sign = next(iter(measures)), 1.0
         numbers = measures[main]
         if main == "value" and self.mdp.problem.terms.costs:
             main, sign = "cost", -1.0
+        lines = {"proof": self._proof()}
         for s in range(min(SHOWN, names.n_states)):
-            label = str(s if names.states is None else names.states[s])
-            action = self.policy.action(s if names.states is None else names.states[s])
-            lines.append(f"  {label:<14.14} {main} {sign * numbers[s]:<14.8g} {'ends' if action is None else action}")
+            label = s if names.states is None else names.states[s]
+            action = self.policy.action(label)
+            lines[f"{label!s:.24}"] = f"{main} {sign * numbers[s]:.8g}, {'the end' if action is None else action}"
         if names.n_states > SHOWN:
-            lines.append(f"  ... {names.n_states - SHOWN} more: to_frame(), plot()")
-        return "\n".join(lines)
+            lines["..."] = f"{names.n_states - SHOWN} more: to_frame(), plot()"
+        return lines
+
+    def __repr__(self) -> str:
+        return text_of(self._title(), self._lines())
 
     def _repr_html_(self) -> str:
-        return as_html(repr(self))
+        return html_of(self._title(), self._lines())
 
     def to_frame(self) -> pd.DataFrame:
         """One row per state: its name, the action, the value and its bounds; costs too, where costs were given."""
