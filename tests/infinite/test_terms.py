@@ -108,6 +108,8 @@ def test_every_form_of_ends_says_the_same():
 def test_names_come_back():
     found = solve(model(reward=PAY))
     assert found.policy[("worn", 1)] == "rest" and found.policy["gone"] is None
+    assert found["new"] == found.policy["new"] and found.start_value == found.value[0] == -found.cost[0]
+    assert len(found.plot().axes) == 1
     table = found.to_frame()
     assert table["state"].tolist() == STATES and table["action"].tolist()[1:] == ["rest", None]
     assert len(repr(found).splitlines()) <= 12 and "<table>" in found._repr_html_()

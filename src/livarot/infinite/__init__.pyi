@@ -19,7 +19,6 @@ from .paths import solve as solve
 from .problem import InfiniteMDP as InfiniteMDP
 from .problem import InfiniteProblem as InfiniteProblem
 from .robust import RobustDiscounted as RobustDiscounted
-from .robust import RobustnessCurve as RobustnessCurve
 from .robust import evaluate_robust as evaluate_robust
 from .robust import robustness_curve as robustness_curve
 from .robust import solve_robust as solve_robust

@@ -19,9 +19,9 @@ backup of that v is the robust one.  A ball's dual variable is looked for from i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,17 +33,14 @@ from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes, number_in, where
 from livarot.core.views import Bundle, flat, opened, part
 from livarot.errors import bad, require_finite
-from livarot.extras import extras_explained
 from livarot.infinite.discounted import Found, Work, accuracy_of, discount_of, fixed_point
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary, worth_at_start
 from livarot.infinite.sparse import Chain, all_q, chain_of, largest, rounding
 from livarot.infinite.terms import below_one
+from livarot.model.units import PLAIN
+from livarot.planning.robust.curve import RobustnessCurve
 from livarot.planning.robust.kl import INFINITE, ball_answer_from, exp_and_change, look, one_of, penalty_answer
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,45 +297,32 @@ def tilt(task, pairs, start, prob):
                 prob[start[s] + i] = number_in(p[i], k)
 
 
-@dataclass(frozen=True, eq=False)
-class RobustnessCurve:
-    """The best worst-case value at the start against the radius of the KL ball, and what each policy does."""
-
-    radius: FloatArray  # (n,)
-    value: FloatArray  # (n,) of the start distribution
-    changed: IntArray  # (n,) states whose action differs from that of the first radius
-    solutions: tuple[RobustDiscounted, ...] = field(repr=False)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per radius."""
-        with extras_explained():
-            import pandas as pd
-
-        return pd.DataFrame({"radius": self.radius, "value": self.value, "changed": self.changed})
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Value against radius."""
-        with extras_explained():
-            from matplotlib import pyplot
-
-        if ax is None:
-            _, ax = pyplot.subplots()
-        costs = self.solutions[0].mdp.problem.terms.costs
-        ax.plot(self.radius, -self.value if costs else self.value, marker="o", color="black", linewidth=1.2)
-        ax.set_xlabel("radius of the KL ball")
-        ax.set_ylabel("worst-case cost at the start" if costs else "worst-case value at the start")
-        return ax
-
-
 @checked(discount=below_one)
 def robustness_curve(
     mdp: InfiniteMDP, radii: ArrayLike, discount: float | None = None, *, tol: float | None = None
 ) -> RobustnessCurve:
-    """:func:`solve_robust` for each radius, (n,)."""
-    asked = require_finite("radii", radii)
-    if asked.ndim != 1 or len(asked) == 0:
-        raise bad("radii", f"has shape {asked.shape}", cure="give a list of radii >= 0")
-    found = tuple(solve_robust(mdp, discount, radius=float(radius), tol=tol) for radius in asked)
-    first = np.asarray(found[0].policy)
-    changed = np.array([int((np.asarray(one.policy) != first).sum()) for one in found])
-    return RobustnessCurve(asked, np.array([worth_at_start(mdp.problem, one.value) for one in found]), changed, found)
+    """Worst-case values at the start for several radii of the KL ball, in the order given.
+
+    >>> from livarot.envs import park_two_state
+    >>> from livarot.infinite import InfiniteMDP
+    >>> robustness_curve(InfiniteMDP.from_mdp(park_two_state()), [0.0, 0.01, 0.1], 0.9)
+    RobustnessCurve
+      radius  robust value, value of the nominal policy, changed decisions
+      0       4.36742, 4.36742, 0
+      0.01    3.39718, 3.39718, 0
+      0.1     1.47592, 1.47592, 0
+    """
+    listed, problem = require_finite("radii", radii), mdp.problem
+    if listed.ndim != 1 or len(listed) == 0:
+        raise bad("radii", f"has shape {listed.shape}", cure="list the radii, numbers >= 0")
+    nominal = np.asarray(solve_robust(mdp, discount, radius=0.0, tol=tol).policy)
+    plans = [solve_robust(mdp, discount, radius=float(radius), tol=tol) for radius in listed]
+    kept = [evaluate_robust(mdp, nominal, discount, radius=float(radius), tol=tol) for radius in listed]
+    return RobustnessCurve(
+        listed,
+        np.array([worth_at_start(problem, plan.value) for plan in plans]),
+        np.array([worth_at_start(problem, one.value) for one in kept]),
+        np.stack([np.asarray(plan.policy) for plan in plans])[:, None],
+        np.array([int((np.asarray(plan.policy) != nominal).sum()) for plan in plans]),
+        replace(problem.stage, units=PLAIN._replace(cost=problem.terms.costs)),
+    )

@@ -17,7 +17,7 @@ from livarot.model.shown import html_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHOWN = 5  # states in a repr
 
@@ -70,6 +70,20 @@ class Stationary:
     mdp: InfiniteMDP
     policy: Policy
 
+    def __getitem__(self, state: Any) -> Any:
+        """What to do in the state of that name; None where it ends."""
+        return self.policy.action(state)
+
+    @property
+    def cost(self) -> FloatArray:
+        """The values as costs, (S,): their negatives."""
+        return np.asarray(0.0 - self._measures()["value"])
+
+    @property
+    def start_value(self) -> float:
+        """The value at the start, the mean over first states."""
+        return worth_at_start(self.mdp.problem, self._measures()["value"])
+
     def _title(self) -> str:
         kind = getattr(self, "discount", None)
         told = "" if kind is None else f" at discount {kind:.9g}"
@@ -119,34 +133,31 @@ class Stationary:
             columns["cost"] = -columns["value"]
         return pd.DataFrame(columns)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self) -> Figure:
         """The value and its bounds against the states in their order, and the policy as the colour of the ground."""
         with extras_explained():
-            from matplotlib import pyplot
+            import matplotlib.pyplot as plt
 
-        if ax is None:
-            _, ax = pyplot.subplots()
+        figure, axes = plt.subplots(layout="constrained")
         problem, measures = self.mdp.problem, self._measures()
         places = np.arange(problem.n_states)
         main, actions = next(iter(measures)), np.asarray(self.policy)
         sign, told = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
-        ax.plot(places, sign * measures[main], color="black", linewidth=1.2)
+        axes.plot(places, sign * measures[main], color="black", linewidth=1.2)
         if "lower" in measures:
             ends = sign * measures["lower"], sign * measures["upper"]
-            ax.fill_between(places, np.minimum(*ends), np.maximum(*ends), color="black", alpha=0.2, linewidth=0.0)
+            axes.fill_between(places, np.minimum(*ends), np.maximum(*ends), color="black", alpha=0.2, linewidth=0.0)
         for a in np.unique(actions[actions >= 0]).tolist():
             label = str(a if problem.names.actions is None else problem.names.actions[a])
-            ax.fill_between(
+            axes.fill_between(
                 places, 0.0, 1.0, where=actions == a, step="mid", alpha=0.25, color=f"C{a % 10}", linewidth=0.0,
-                transform=ax.get_xaxis_transform(), label=label,
+                transform=axes.get_xaxis_transform(), label=label,
             )  # fmt: skip
-        ax.set_xlabel("state")
-        ax.set_ylabel(told)
-        ax.set_xlim(-0.5, max(problem.n_states - 0.5, 0.5))
+        axes.set(xlabel="state", ylabel=told, xlim=(-0.5, max(problem.n_states - 0.5, 0.5)))
         if problem.names.states is not None and problem.n_states <= 2 * SHOWN:
-            ax.set_xticks(places, [str(label) for label in problem.names.states], rotation=30)
-        ax.legend(title="action", loc="best")
-        return ax
+            axes.set_xticks(places, [str(label) for label in problem.names.states], rotation=30)
+        axes.legend(title="action", loc="best")
+        return figure
 
 
 def worth_at_start(problem: InfiniteProblem, values: FloatArray) -> float:
