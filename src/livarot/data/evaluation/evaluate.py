@@ -45,7 +45,7 @@ from livarot.data.evaluation.logged import LoggedEpisodes, read_episodes
 from livarot.data.evaluation.result import PolicyEvaluation
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
 from livarot.data.fitting.newton import maximise
-from livarot.data.reading.table import DataWarning, warn
+from livarot.data.reading.table import DataWarning
 from livarot.data.use.intervals import value_and_gradient
 from livarot.data.use.policy_table import policy_array
 from livarot.data.use.to_mdp import labels_of
@@ -152,7 +152,7 @@ def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> No
         step = np.broadcast_to(np.arange(log.n_steps), log.state.shape)
         off = log.live & ~mdp.problem.reachable[step, log.state]
         if off.any():
-            warn(
+            _tell(
                 f"{int(off.sum())} logged steps are in states that the model's start cannot reach at that step: "
                 "a plan has no advice there"
             )
@@ -265,25 +265,30 @@ def _no_overlap(log: LoggedEpisodes, table: FloatArray, weight: FloatArray, made
     return frame.sort_values("steps", ascending=False, kind="stable").set_index(["state", "action"])
 
 
+def _tell(message: str) -> None:
+    """A warning at the line that called :func:`evaluate_policy` (through ``checked``, two functions up)."""
+    warnings.warn(message, DataWarning, stacklevel=5)
+
+
 def _warn(result: PolicyEvaluation) -> None:
     lost, size = result.no_overlap, float(result.effective.min())
     if len(lost):
         state, action = lost.index[0]
         first = lost.iloc[0]
-        warn(
+        _tell(
             f"no overlap: the policy takes {action!r} in {state!r} ({int(first.steps)} logged steps, the first one is "
             f"step {int(first.first_step)}), which was never logged there; {len(lost)} (state, action) in all: what "
             "follows them rests on the model alone, and importance sampling counts it as 0"
         )
     if size == 0.0:
         step = int(np.argmax(result.effective == 0.0))
-        warn(
+        _tell(
             f"from step {step} on no logged episode follows the policy: importance sampling and the doubly robust "
             "estimate are left out; judge the policy by the model, or collect more"
         )
     elif size < LEAST_EFFECTIVE:
         step = int(np.argmax(result.effective < LEAST_EFFECTIVE))
-        warn(
+        _tell(
             f"the effective sample size falls to {size:.1f} of {result.n_episodes} episodes (below "
             f"{LEAST_EFFECTIVE:.0f} from step {step} on): do not trust intervals that weigh episodes"
         )
