@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import offline
 from docs.img import draw_policies
 from livarot.cli.app import app
 
@@ -55,3 +56,14 @@ def test_the_table_and_the_figure():
     assert [label.get_text() for label in axes.get_yticklabels()] == [row.plan for row in found]
     pessimistic = next(row for row in found if row.plan == "pessimistic")
     assert pessimistic.claim <= pessimistic.true
+
+
+def test_the_benchmark_in_small():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plans = offline.plan_table(found := offline.plan_study(3, sizes=(20,)))
+        evaluations = offline.evaluation_study(3, n_episodes=60)
+    assert len(plans) == 3 * 4 and len(evaluations) == 2 * 2 * 6
+    assert all(row["claim_holds"] == 1.0 for row in plans if row["plan"] == "pessimistic")
+    assert all(row["true"][0] <= row["optimum"] + 1e-12 for row in plans)
+    assert len(offline.draw(found).axes) == 3
