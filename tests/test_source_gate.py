@@ -225,7 +225,6 @@ EXEMPT = {
     "planning/optimistic/rule.py:rule": KEYWORDS,
     "running/learn.py:learn": KEYWORDS,
     "running/tune.py:tune": KEYWORDS,
-    "studies/sepsis/experiment.py:sepsis_study": KEYWORDS,
     "sweeps/driver.py:sweep": KEYWORDS,
 }
 LONG_FILES = {"core/lanes.py": "the primitives of all lanes"}

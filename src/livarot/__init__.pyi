@@ -15,7 +15,6 @@ from .model.episodes import Estimate as Estimate
 from .model.episodes import Plan as Plan
 from .model.problem import MNLMDP as MNLMDP
 from .model.problem import Problem as Problem
-from .planning.exact import Solution as Solution
 from .planning.exact import evaluate as evaluate
 from .planning.exact import solve as solve
 from .planning.optimistic import optimistic_plan as optimistic_plan
@@ -36,6 +35,7 @@ from .planning.robust.nominal import nominal_model as nominal_model
 from .planning.robust.plan import RobustSolution as RobustSolution
 from .planning.robust.plan import evaluate_robust as evaluate_robust
 from .planning.robust.plan import solve_robust as solve_robust
+from .planning.solution import Solution as Solution
 from .running.check_agent import agent_checks as agent_checks
 from .running.check_agent import check_agent as check_agent
 from .running.learn import LearnResult as LearnResult

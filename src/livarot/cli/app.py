@@ -8,7 +8,6 @@ line on standard error), 130 interrupted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -20,6 +19,7 @@ import typer
 
 from livarot.cli.sweep import Imports, import_modules
 from livarot.extras import extras_explained
+from livarot.system.threads import processors
 
 REFUSED, INTERRUPTED = 2, 130
 RESULTS = Path("results/reproduce")
@@ -70,7 +70,7 @@ def call(module: str, given: dict[str, Any], function: str = "command") -> None:
         work = getattr(import_module(f"livarot.cli.{module}"), function)
         import_modules(given.pop("imports", None))
         if "workers" in given and given["workers"] is None:
-            given["workers"] = _processors()
+            given["workers"] = processors()
         work(**given)
 
 
@@ -99,7 +99,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
-    call("reproduce", locals())
+    call("studies", locals(), "reproduce")
 
 
 @app.command("list", rich_help_panel=MODELS)
@@ -139,7 +139,7 @@ def variance(
     workers: Workers = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
-    call("theory", locals(), "variance_command")
+    call("studies", locals(), "variance")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -153,7 +153,7 @@ def sepsis(
     workers: Workers = None,
 ) -> None:
     """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
-    call("sepsis", locals())
+    call("studies", locals(), "sepsis")
 
 
 @app.command(rich_help_panel=MODELS)
@@ -256,12 +256,6 @@ def warmup(
 def version() -> None:
     """The version of livarot."""
     _tell_version(True)
-
-
-def _processors() -> int:
-    """Processors this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 from livarot.cli import doctor, report, sweep  # noqa: E402 (they need the app's helpers)
