@@ -46,7 +46,7 @@ from livarot.data.evaluation.result import PolicyEvaluation
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
 from livarot.data.fitting.newton import maximise
 from livarot.data.reading.table import DataWarning
-from livarot.data.use.intervals import value_and_gradient
+from livarot.data.use.intervals import start_value, value_and_gradient
 from livarot.data.use.policy_table import policy_array
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
@@ -116,7 +116,7 @@ def evaluate_policy(
         if mdp is None:
             raise bad("mdp", "is not given", cure="pass fit.to_mdp(...) too")
         check_own(fit, mdp)
-    episodes = log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp)
+    episodes = _discounted(log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp), mdp)
     made = behaviour_of(episodes, behaviour)
     table = policy_array(policy, episodes.labels, mdp, made.visits > 0)
     _check_log(episodes, table, mdp)
@@ -137,6 +137,13 @@ def evaluate_policy(
     result = PolicyEvaluation(found, level, len(episodes), sizes, lost, made.kind)
     _warn(result)
     return result
+
+
+def _discounted(log: LoggedEpisodes, mdp: MNLMDP | None) -> LoggedEpisodes:
+    """The episodes with the rewards discounted as the model does."""
+    if mdp is None or mdp.problem.discount == 1.0:
+        return log
+    return replace(log, reward=log.reward * np.power(mdp.problem.discount, np.arange(log.n_steps)))
 
 
 def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> None:
@@ -171,14 +178,14 @@ def _by_model(
     n, first = len(log), np.bincount(log.state[:, 0], minlength=mdp.problem.n_states) / len(log)
     problem = replace(mdp.problem, start=first)
     kernel = transition_kernel(mdp)
-    value = evaluate_kernel(problem, kernel, table)[0]
+    value = problem.units.value(evaluate_kernel(problem, kernel, table)[0], problem.horizon)
     centre = float(first @ value)
     if kind == "bootstrap":
         draws, _ = bootstrap(fit, n_resamples, seed)
         rng = stream(seed, "first states")
-        values = np.array(
-            [rng.multinomial(n, first) / n @ evaluate_kernel(problem, own, table)[0] for own in kernels(problem, draws)]
-        )
+        starts = [rng.multinomial(n, first) / n for _ in draws]
+        pairs = zip(starts, kernels(problem, draws), strict=True)
+        values = np.array([start_value(replace(problem, start=begin), own, table) for begin, own in pairs])
         lower, upper = np.quantile(values, (0.5 - level / 2.0, 0.5 + level / 2.0))
         return Interval(centre, float(values.std(ddof=1)), float(lower), float(upper))
     slope = value_and_gradient(problem, kernel, table)[1] * problem.feature_scale
@@ -200,7 +207,8 @@ def _robust_influence(
 ) -> FloatArray:
     """Doubly robust values of the episodes, each with the Q of the fit or of a refit without its fold."""
     if cross_fit == 0:
-        return doubly_robust(log, weight, *values_in(mdp.problem, transition_kernel(mdp), table))
+        found = values_in(mdp.problem, transition_kernel(mdp), table)
+        return doubly_robust(log, weight, *found, mdp.problem.discount)
     if not 2 <= cross_fit <= len(log):
         raise bad(
             "cross_fit", f"{cross_fit} folds of {len(log)} episodes", cure="use 0, or 2 to the number of episodes"
@@ -211,7 +219,8 @@ def _robust_influence(
     for k in range(cross_fit):
         own = next(iter(kernels(mdp.problem, _refit(log, fit, fold != k)[None])))
         here = fold == k
-        influence[here] = doubly_robust(log, weight, *values_in(mdp.problem, own, table))[here]
+        found = values_in(mdp.problem, own, table)
+        influence[here] = doubly_robust(log, weight, *found, mdp.problem.discount)[here]
     return influence
 
 
