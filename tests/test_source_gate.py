@@ -213,6 +213,7 @@ EXEMPT = {
     "data/estimator.py:__init__": KEYWORDS,
     "data/evaluation/evaluate.py:evaluate_policy": KEYWORDS,
     "data/evaluation/logged.py:read_episodes": KEYWORDS,
+    "data/use/intervals.py:value_interval": KEYWORDS,
     "envs/features.py:mdp": KEYWORDS,
     "envs/random_model.py:random_mdp": KEYWORDS,
     "envs/robust_embedding.py:kl_robust": KEYWORDS,
