@@ -101,7 +101,7 @@ def level_sets(
 ) -> Levels:
     """The sets around estimates theta (R, K, d) in the B-ball (:func:`fit_history` with a bound).
 
-    ``predicted`` (R, K), the losses of :func:`livarot.estimation.predictions.predicted_losses` so far, asks for the prequential level.
+    ``predicted`` (R, K), the losses so far (:mod:`livarot.estimation.predictions`), asks for the prequential level.
     """
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
