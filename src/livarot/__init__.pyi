@@ -15,7 +15,6 @@ from .model.episodes import Estimate as Estimate
 from .model.episodes import Plan as Plan
 from .model.problem import MNLMDP as MNLMDP
 from .model.problem import Problem as Problem
-from .planning.exact import Solution as Solution
 from .planning.exact import evaluate as evaluate
 from .planning.exact import solve as solve
 from .planning.optimistic import optimistic_plan as optimistic_plan
@@ -29,11 +28,14 @@ from .planning.optimistic.rules import PlugIn as PlugIn
 from .planning.optimistic.rules import SecondOrderBonus as SecondOrderBonus
 from .planning.optimistic.rules import ShiftedPower as ShiftedPower
 from .planning.optimistic.rules import VarianceBonus as VarianceBonus
+from .planning.pessimistic import PessimisticPlan as PessimisticPlan
+from .planning.pessimistic import pessimistic_plan as pessimistic_plan
 from .planning.robust.kl import worst_case as worst_case
 from .planning.robust.nominal import nominal_model as nominal_model
 from .planning.robust.plan import RobustSolution as RobustSolution
 from .planning.robust.plan import evaluate_robust as evaluate_robust
 from .planning.robust.plan import solve_robust as solve_robust
+from .planning.solution import Solution as Solution
 from .running.check_agent import agent_checks as agent_checks
 from .running.check_agent import check_agent as check_agent
 from .running.learn import LearnResult as LearnResult

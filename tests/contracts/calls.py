@@ -16,16 +16,17 @@ from livarot import agents, data, envs, infinite, theory
 from livarot.core import mnl
 from livarot.lanes import expectation
 from livarot.planning.sampling import OutcomeSampling
-from tests.support import machine_logs
+from tests.support import machine_logs, offline_logs
 
 # not called: classes that only hold results, protocols, decorators, and what needs data that are not installed
 CONTAINERS = {
     "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
-    "Calibration", "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain",
-    "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
-    "LikelihoodRatio", "LivarotError", "LowerBound", "MirrorDescent", "ModelLabels", "NewtonSteps", "NotIdentified",
-    "Plan", "Problem", "Rate", "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps",
-    "Summary", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "Calibration", "Constants", "Coverage", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap",
+    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interval",
+    "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
+    "ModelLabels", "NewtonSteps", "NotIdentified", "PessimisticPlan", "PessimisticPolicy", "Plan", "PolicyEvaluation",
+    "Problem", "Rate", "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps", "Summary",
+    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
@@ -318,6 +319,10 @@ def _rules(mdp, bandit):
         livarot.optimistic_plan,
         {"problem": mdp.problem, "estimate": estimate, "radius": 0.5, "rule": livarot.JointMaximum()},
     )
+    calls["pessimistic_plan"] = (
+        livarot.pessimistic_plan,
+        {"problem": mdp.problem, "estimate": estimate, "radius": 0.5, "solver": livarot.ShiftedPower()},
+    )
     return calls
 
 
@@ -451,6 +456,12 @@ def _data(mdp, bandit):
             calls[name] = (function, everything(function, **kept))
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
+    episodes = offline_logs.make_log(offline_logs.truth(), offline_logs.behaviour(), 60, 0)
+    own = offline_logs.fitted(episodes)
+    judged = {"log": episodes, "policy": offline_logs.target(), "fit": own, "mdp": offline_logs.to_mdp(own)}
+    calls["evaluate_policy"] = (data.evaluate_policy, everything(data.evaluate_policy, **judged, n_resamples=20))
+    read = {"table": episodes, "model": judged["mdp"], "probability": "probability"}
+    calls["read_episodes"] = (data.read_episodes, everything(data.read_episodes, **read))
     rows = {"features": [[0.0], [1.0], [0.0], [0.5]], "chosen": [1, 0, 0, 1], "choice": [0, 0, 1, 1]}
     settings = everything(data.MNLTransition, **fit.get_params())
     calls |= {

@@ -56,7 +56,7 @@ def test_damage_is_mended_and_told(folder, how, kind):
     assert "cannot be read" not in run(folder)  # mended
 
 
-def test_a_folder_that_cannot_be_written_is_no_obstacle(folder):
+def test_a_folder_that_cannot_be_written_is_not_an_obstacle(folder):
     for path in folder.rglob("*.nbi"):
         path.unlink()
         path.mkdir()  # a folder in place of a file: even root cannot write there

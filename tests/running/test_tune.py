@@ -8,7 +8,6 @@ import pytest
 
 import livarot
 from livarot.agents import UCRLMNLOL, Livarot, Oracle, Uniform
-from livarot.cli import tune as cli_tune
 from livarot.running.tune import RESERVED, TUNING_SEEDS, tune
 
 MDP = livarot.envs.hard_chain(4, gap=0.15)
@@ -170,17 +169,3 @@ def test_a_clear_difference_is_found():
     """A radius a hundred times too large never stops exploring the chain."""
     found = tune(MDP, Livarot, {"beta_scale": [5.0, 0.05]}, 200)
     assert found.best_settings == {"beta_scale": 0.05} and found.mean[1] < 0.7 * found.mean[0]
-
-
-def test_the_command(capsys):
-    options = {"env": "hard-chain-fixed", "agent": "livarot", "n_episodes": 5, "settings": ["horizon=4"]}
-    cli_tune.command(grid=["beta_scale=0.01,0.1", "reg=null,3"], as_json=True, **options)
-    found = json.loads(capsys.readouterr().out)
-    assert found["env"] == "hard-chain-fixed" and len(found["points"]) == 4 and found["points"][0]["reg"] is None
-    cli_tune.command(grid=["reg=1,3"], **options)
-    printed = capsys.readouterr().out
-    assert "regret of livarot" in printed and "best: Livarot(" in printed
-    for grid in (["reg"], ["reg="], ["=1"], ["reg=1", "reg=2"]):
-        with pytest.raises(livarot.LivarotError) as error:
-            cli_tune.command(grid=grid, **options)
-        assert error.value.argument == "grid"

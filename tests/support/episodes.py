@@ -68,3 +68,10 @@ def judged(mdps, plan, replicas):
     _, verdict = judge.episode(plan, 0)
     assert verdict != REFUSED
     return record, verdict == FINE
+
+
+def equal(one, two):
+    """Do both have the same numbers, however they are nested?"""
+    if isinstance(one, tuple):
+        return len(one) == len(two) and all(map(equal, one, two))
+    return np.array_equal(np.asarray(one), np.asarray(two))

@@ -30,6 +30,7 @@ from .online import NewtonSteps as NewtonSteps
 from .rare_switching import RareSwitching as RareSwitching
 from .registered import make as make
 from .registered import registry as registry
+from .sound_livarot import SoundLivarot as SoundLivarot
 from .tabular.psrl import PSRL as PSRL
 from .tabular.rlsvi import RLSVI as RLSVI
 from .tabular.ucbvi import UCBVI as UCBVI

@@ -8,7 +8,6 @@ line on standard error), 130 interrupted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -20,6 +19,7 @@ import typer
 
 from livarot.cli.sweep import Imports, import_modules
 from livarot.extras import extras_explained
+from livarot.system.threads import processors
 
 REFUSED, INTERRUPTED = 2, 130
 RESULTS = Path("results/reproduce")
@@ -70,7 +70,7 @@ def call(module: str, given: dict[str, Any], function: str = "command") -> None:
         work = getattr(import_module(f"livarot.cli.{module}"), function)
         import_modules(given.pop("imports", None))
         if "workers" in given and given["workers"] is None:
-            given["workers"] = _processors()
+            given["workers"] = processors()
         work(**given)
 
 
@@ -99,7 +99,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
-    call("reproduce", locals())
+    call("studies", locals(), "reproduce")
 
 
 @app.command("list", rich_help_panel=MODELS)
@@ -139,7 +139,7 @@ def variance(
     workers: Workers = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
-    call("theory", locals(), "variance_command")
+    call("studies", locals(), "variance")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -153,7 +153,7 @@ def sepsis(
     workers: Workers = None,
 ) -> None:
     """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
-    call("sepsis", locals())
+    call("studies", locals(), "sepsis")
 
 
 @app.command(rich_help_panel=MODELS)
@@ -205,14 +205,43 @@ def plan(
     start: Annotated[str | None, typer.Option(help="The first state.")] = None,
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
+    pessimistic: Annotated[
+        float | None, typer.Option(help="Level of the confidence set whose worst case counts.")
+    ] = None,
     unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
     level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
-    """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
+    """Plan in a fitted model, nominally or for its worst or best case, and write the policy as a table."""
     call("plan", locals())
+
+
+@app.command(rich_help_panel=DATA)
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A .csv or .parquet file of episodes, one row per step.")],
+    policy: Annotated[Path, typer.Option(help="CSV file of the policy, as `livarot plan` writes it.")],
+    model: Annotated[Path | None, typer.Option(help="A model stored by `livarot fit`.")] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="Of the model: file with state, (action,) reward; or state=number,...")
+    ] = None,
+    episode: Annotated[str, typer.Option(help="Column of the episode.")] = "episode",
+    step: Annotated[str, typer.Option(help="Column of the step.")] = "step",
+    probability: Annotated[
+        str | None, typer.Option(help="Column with the probability of the logged action, if it is known.")
+    ] = None,
+    behaviour: Annotated[
+        str, typer.Option(help="If it is not: counts, 'stage counts' or logit estimates it.")
+    ] = "counts",
+    cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 is none.")] = 0,
+    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """What would a policy have earned?  Estimates from logged episodes, with intervals and warnings."""
+    call("evaluate", locals())
 
 
 @app.command(rich_help_panel=MACHINE)
@@ -227,12 +256,6 @@ def warmup(
 def version() -> None:
     """The version of livarot."""
     _tell_version(True)
-
-
-def _processors() -> int:
-    """Processors this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 from livarot.cli import doctor, report, sweep  # noqa: E402 (they need the app's helpers)

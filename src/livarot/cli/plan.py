@@ -15,8 +15,10 @@ from rich.console import Console
 
 from livarot.data import (
     MNLTransition,
+    coverage_coefficients,
     load_fit,
     plan_optimistic,
+    plan_pessimistic,
     plan_robust,
     policy_table,
     robust_radius,
@@ -42,6 +44,7 @@ def command(
     start: str | None = None,
     robust: str | None = None,
     optimistic: float | None = None,
+    pessimistic: float | None = None,
     unseen: str = "error",
     level: float = 0.95,
     resamples: int = 200,
@@ -49,14 +52,21 @@ def command(
     out: Path | None = None,
 ) -> None:
     """See ``livarot plan --help``."""
-    if robust is not None and optimistic is not None:
-        raise bad("robust", "and optimistic are both given", cure="choose one of them")
+    kinds = {"robust": robust, "optimistic": optimistic, "pessimistic": pessimistic}
+    chosen = [name for name, value in kinds.items() if value is not None]
+    if len(chosen) > 1:
+        raise bad(chosen[0], f"and {chosen[1]} are both given", cure="choose one of them")
     radius = None if robust in (None, AUTO) else _number("robust", str(robust))
     require_positive_int("resamples", resamples)
     fit = load_fit(model)
     first = None if start is None else labelled("start", fit.states_, start)
     mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, unseen=unseen)
-    policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    if pessimistic is not None:
+        worst = plan_pessimistic(fit, mdp, pessimistic)
+        policy, value, told = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
+    else:
+        policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    told += _trust(fit, mdp, policy, level)
     table = policy_table(mdp, policy, value=value, fit=fit)
     if out is None:
         Console(soft_wrap=True).print(as_csv(table), end="", highlight=False, markup=False)
@@ -100,14 +110,18 @@ def _planned(
     else:
         best = solve(mdp)
         policy, value, told = best.policy, best.value, ["nominal plan"]
-    told.append(f"under the fit: {value_interval(fit, mdp, policy, level=level)}")
+    told.append(str(coverage_coefficients(fit, mdp, policy)))
+    return policy, value, told
+
+
+def _trust(fit: MNLTransition, mdp: MNLMDP, policy: Any, level: float) -> list[str]:
+    """What to say about the data that a policy rests on."""
+    told = [f"under the fit: {value_interval(fit, mdp, policy, level=level)}"]
     thin = support_check(fit, mdp, policy)
     if len(thin):
         pairs = ", ".join(map(repr, list(thin.index)[:3]))
-        told.append(f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}")
-    else:
-        told.append("every step rests on data")
-    return policy, value, told
+        return [*told, f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}"]
+    return [*told, "every step rests on data"]
 
 
 def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:

@@ -36,6 +36,7 @@ from livarot.agents import (
     OFULMLogB,
     Oracle,
     RareSwitching,
+    SoundLivarot,
     StateAwareExploration,
     ThompsonLivarot,
     UCRLMNLPlus,
@@ -70,6 +71,7 @@ from livarot.planning.optimistic.rules import (
     SecondOrderBonus,
     VarianceBonus,
 )
+from livarot.planning.pessimistic import pessimistic_plan
 from livarot.planning.robust.kl import worst_case
 from livarot.planning.robust.plan import evaluate_robust, solve_robust
 from livarot.running.run import run
@@ -148,6 +150,7 @@ def _learning(mdp: MNLMDP) -> list[Step]:
         ThompsonLivarot(),
         UCRLMNL(),
         UCRLMNLLL(),
+        SoundLivarot(),
         ONSUCRLMNL(),
         UCRLMNLPlus(),
         RRLMNL(),
@@ -220,7 +223,7 @@ def _gymnasium() -> None:
 
 
 def _lanes() -> Iterator[Step]:
-    """Optimistic plans whose lanes are replicas, and screened ones."""
+    """Optimistic plans whose lanes are replicas, screened ones, and pessimistic ones."""
     chain, river = hard_chain(3).problem, river_swim(4, 3).problem
     bonuses = (VarianceBonus(), SecondOrderBonus(), SecondOrderBonus(clip_value=True), MaxNormBonus(), PlugIn())
     yield partial(optimistic_plan, chain, initial_estimate(chain, W, 1.0), 0.5)
@@ -231,6 +234,8 @@ def _lanes() -> Iterator[Step]:
         2, 3, SEVERAL, features=lambda h, s, a: ([0, 1, 2], phi), reward=np.zeros((3, SEVERAL)), param_bound=1.0
     )
     yield partial(optimistic_plan, several, initial_estimate(several, 1, 1.0), 0.5)
+    for replicas in (1, W):
+        yield partial(pessimistic_plan, river, initial_estimate(river, replicas, 1.0), 0.5)
 
 
 def _data() -> None:

@@ -67,6 +67,8 @@ def pair_law(graph, pair, theta, local, p):
     """
     row = graph.row_start[pair]
     n, m = graph.row_start[pair + 1] - row, pair_columns(graph, pair)
+    if n == 0:  # the pair does not exist
+        return
     for j in range(m):
         local[j] = theta[coordinate(graph, pair, j)]
     own = part(p, 0, n)

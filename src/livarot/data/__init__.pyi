@@ -2,6 +2,11 @@ from livarot.model.labels import Labels as Labels
 from livarot.model.labels import ModelLabels as ModelLabels
 
 from .estimator import MNLTransition as MNLTransition
+from .evaluation.estimators import Interval as Interval
+from .evaluation.evaluate import evaluate_policy as evaluate_policy
+from .evaluation.logged import LoggedEpisodes as LoggedEpisodes
+from .evaluation.logged import read_episodes as read_episodes
+from .evaluation.result import PolicyEvaluation as PolicyEvaluation
 from .fitting.bootstrap import Bootstrap as Bootstrap
 from .fitting.bootstrap import bootstrap as bootstrap
 from .fitting.diagnostics import Calibration as Calibration
@@ -21,6 +26,10 @@ from .use.files import load_fit as load_fit
 from .use.files import save_fit as save_fit
 from .use.intervals import ValueInterval as ValueInterval
 from .use.intervals import value_interval as value_interval
+from .use.pessimism import Coverage as Coverage
+from .use.pessimism import PessimisticPolicy as PessimisticPolicy
+from .use.pessimism import coverage_coefficients as coverage_coefficients
+from .use.pessimism import plan_pessimistic as plan_pessimistic
 from .use.plans import plan_optimistic as plan_optimistic
 from .use.plans import plan_robust as plan_robust
 from .use.plans import robust_radius as robust_radius

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.infinite.problem import InfiniteProblem
@@ -74,9 +75,9 @@ def plan_replicas(
 
 @jit
 def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, rounds, value, policy):
-    prob = np.empty(len(graph.next_state))
+    prob = new_floats(len(graph.next_state))
     half = np.empty(reward.shape)
-    order = np.empty(len(graph.next_state), dtype=np.int64)
+    order = new_integers(len(graph.next_state))
     for r in range(len(replan)):
         if replan[r]:
             fill_estimate(graph, theta[r, 0], whiten[r, 0], prob, half.reshape(-1))
@@ -93,7 +94,7 @@ def fill_estimate(graph, theta, whiten, prob, width):
     widest = 1
     for pair in range(len(graph.col_count)):
         widest = max(widest, graph.col_count[pair])
-    local = np.empty(widest)
+    local = new_floats(widest)
     for pair in range(len(row_start) - 1):
         row, n = row_start[pair], row_start[pair + 1] - row_start[pair]
         block = graph.pair_block[pair]
@@ -155,7 +156,7 @@ def iterate(row_start, next_state, prob, half, reward, rounds, order, value, pol
         policy[s] = 0
     for row in range(len(order)):
         order[row] = row
-    new, q = np.empty(n_states), np.empty(n_actions)
+    new, q = new_floats(n_states), new_floats(n_actions)
     for done in range(rounds.most):
         change = 0.0
         for s in range(n_states):

@@ -1,17 +1,37 @@
-"""How a signal ends a sweep: the workers are asked to stop, then ended, then the process itself ends."""
+"""How processes end: a sweep by signals (its workers are asked to stop, then ended, then the process itself ends), a
+worker with its driver.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 PATIENCE = 2.0  # seconds that workers have to stop by themselves
 LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
+BEAT = 0.5  # seconds between two looks at the parent
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 Action = Callable[[], None]
+Handler = Callable[[int, FrameType | None], None]
+
+
+@contextlib.contextmanager
+def handling(handler: Handler | signal.Handlers, names: Sequence[str] = SIGNALS) -> Iterator[None]:
+    """Signals of these names, as far as the system has them, are handled so; the main thread alone can say that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for name in names if (number := getattr(signal, name, None))}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 class Stopper:
@@ -25,19 +45,8 @@ class Stopper:
         self.asked, self.ended = threading.Event(), threading.Event()
         self._ask, self._end_workers, self._give_up = ask, end_workers, give_up
 
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Signals are heard by the main thread only; elsewhere this does nothing."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = [number for name in SIGNALS if (number := getattr(signal, name, None)) is not None]
-        before = {number: signal.signal(number, self._hear) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def listening(self) -> contextlib.AbstractContextManager[None]:
+        return handling(self._hear)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         first = not self.asked.is_set()
@@ -53,3 +62,10 @@ class Stopper:
             self._end_workers()
         if not self.ended.wait(LIMIT - PATIENCE):
             self._give_up()
+
+
+def end_with(parent: int) -> None:
+    """End this process at once when its parent has ended, for whatever reason; for a thread of its own."""
+    while os.getppid() == parent:
+        time.sleep(BEAT)
+    os._exit(3)

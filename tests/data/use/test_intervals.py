@@ -1,11 +1,10 @@
 """Value intervals: gradient against finite differences of a twin, both kinds against each other and the truth."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import livarot
-from livarot.data import MNLTransition, bootstrap, value_interval
+from livarot.data import bootstrap, value_interval
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.model.probabilities import transition_kernel
 from tests.support.machine_logs import TRUTH, WEAR, fitted, to_mdp
@@ -90,13 +89,6 @@ def test_bootstrap_and_delta_agree_on_much_data():
         assert found.upper == pytest.approx(delta.upper, abs=0.4 * delta.standard_error)
 
 
-def test_the_bootstrap_repeats_and_a_longer_one_begins_with_the_shorter():
-    fit = fitted(300)
-    long, short = bootstrap(fit, 20, seed=4).theta, bootstrap(fit, 10, seed=4).theta
-    assert np.array_equal(long[:10], short)
-    assert not np.array_equal(short, bootstrap(fit, 10, seed=5).theta)
-
-
 @pytest.mark.statistical
 def test_coverage_of_a_fixed_policy():
     """400 data sets: 95 % has a standard error of 1.1 points; 91 to 98.5 % is more than three of them."""
@@ -133,12 +125,3 @@ def test_refusals():
         bootstrap(fit, 10, resample="rows")
     with pytest.raises(livarot.LivarotError, match="policy: has shape"):
         value_interval(fit, mdp, np.zeros((2, 2), dtype=np.int32))
-
-
-def test_many_resamples_without_a_maximum_are_an_error():
-    log = pd.DataFrame({"state": "a", "action": "x", "next_state": ["a"] * 9 + ["b"], "z": [0.0] * 9 + [1.0]})
-    fit = MNLTransition(features=["z"], reachable="all").fit(log)
-    with pytest.raises(livarot.LivarotError, match="resamples have no maximum"):
-        bootstrap(fit, 50)  # one in three resamples has no "b" at all
-    ridge = MNLTransition(features=["z"], reachable="all", reg=0.5).fit(log)
-    assert bootstrap(ridge, 50).n_failed == 0

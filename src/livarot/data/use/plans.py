@@ -1,5 +1,7 @@
 """Plans that take the uncertainty of a fit into account, optimistic or robust, and the data that they rest on.
 
+Pessimistic plans over the same sets are in :mod:`livarot.data.use.pessimism`.
+
 Optimistic: the largest value over the confidence ellipsoid of theta (:func:`livarot.optimistic_plan`).  Use it to
 decide what to try next, not what to do.
 
@@ -54,6 +56,11 @@ def plan_optimistic(
     ``policy[0]`` is its table (H, S); ``start_value[0]`` the largest value found and ``upper[0]`` a certified bound:
     the optimal value is below it whenever the true parameters lie in their sets.
     """
+    return optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
+
+
+def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
+    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius."""
     check_own(fit, mdp)
     found = fit.confidence_set(level, kind, problem=mdp.problem)
     sets = [found] if isinstance(found, Ellipsoid) else found
@@ -63,7 +70,7 @@ def plan_optimistic(
     # one radius for all stages: |theta - c|_A <= r_k is |theta - c|_{A (r/r_k)^2} <= r
     dense = np.stack([own.matrix * (radius / own.radius) ** 2 for own in sets])
     center = np.stack([own.center for own in sets])
-    return optimistic_plan(mdp.problem, estimate(mdp.problem, center, dense), radius, rule)
+    return estimate(mdp.problem, center, dense), radius
 
 
 def estimate(problem: Problem, theta: FloatArray, gram: FloatArray) -> Estimate:

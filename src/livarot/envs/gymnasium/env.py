@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -27,9 +27,9 @@ from livarot.core.jit import jit
 from livarot.core.views import Bundle, opened
 from livarot.envs.gymnasium import render
 from livarot.errors import bad, require_positive_int, shown
+from livarot.model.after import last_values
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import stages_of
 from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import environment_uniforms
 from livarot.system.sizes import require_memory
@@ -52,13 +52,53 @@ def model_of(mdp: MNLMDP | str, options: dict[str, Any]) -> MNLMDP:
     return mdp
 
 
+class Moves(NamedTuple):
+    """What a step reads, rewards in the units that were given."""
+
+    row_start: Any
+    next_state: Any
+    stage_table: Any
+    reward: Any  # (H, S, A)
+    more: Any  # (rows,) what the next state adds, or nothing
+    final: Any  # (S,) what an episode that ends there earns in the end, discounted by one step, or nothing
+    over: Any  # (S,) is the episode over there?
+    prob: Any
+    base: Any
+
+    @classmethod
+    def of(cls, mdp: MNLMDP) -> Moves:
+        problem, units, nothing = mdp.problem, mdp.problem.units, np.empty(0)
+        more, end = problem.next_reward, problem.terminal_reward
+        final = nothing if end is None and units.end == 0.0 else units.terminal_reward(last_values(problem))
+        over = (
+            np.zeros(problem.n_states, dtype=np.uint8)
+            if problem.terminal is None
+            else problem.terminal.astype(np.uint8)
+        )
+        return cls(
+            problem.rows.row_start,
+            problem.rows.next_state,
+            problem.stage_table,
+            np.ascontiguousarray(units.reward(problem.reward)),
+            nothing if more is None else np.ascontiguousarray(units.regret(more)),
+            np.ascontiguousarray(problem.discount * final),
+            over,
+            *transition_kernel(mdp),
+        )
+
+
 class Lanes:
-    """n episodes of one model side by side, each (a lane, here) with its own seed, episode number and stage."""
+    """n episodes of one model side by side, each (a lane, here) with its own seed, episode number and stage.
+
+    An episode ends after H stages, or earlier in a terminal state: its stage is then H too.
+    """
 
     def __init__(self, mdp: MNLMDP, count: int) -> None:
         problem = mdp.problem
-        self.horizon, self.start = problem.horizon, problem.start
-        self._model = Bundle(stages_of(problem, transition_kernel(mdp)))
+        self.horizon, self.start, self.available = problem.horizon, problem.start, problem.available
+        self.masked = not problem.available.all()
+        self._over = problem.terminal
+        self._model = Bundle(Moves.of(mdp))
         self.states = np.zeros(count, dtype=np.int64)
         self.stages = np.full(count, self.horizon, dtype=np.int64)  # as if ended: no episode has begun yet
         self.episodes = np.full(count, -1, dtype=np.int64)
@@ -86,6 +126,19 @@ class Lanes:
         advance(self._model, self.uniforms, moving, actions, self.states, self.stages, rewards)
         return rewards
 
+    def mask(self) -> NDArray[np.int8]:
+        """Which actions each lane can take, (n, A); all of them after the end, where no action is taken."""
+        found = np.ones((len(self.states), self.available.shape[2]), dtype=np.int8)
+        going = self.stages < self.horizon
+        found[going] = self.available[self.stages[going], self.states[going]]
+        return found
+
+    def unavailable(self, moving: BoolArray, actions: IntArray) -> IntArray:
+        """The moving lanes whose actions do not exist in their states."""
+        if not self.masked:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(moving & (self.mask()[np.arange(len(actions)), actions] == 0))
+
 
 @jit
 def advance(model, uniforms, moving, actions, states, stages, rewards):
@@ -97,9 +150,14 @@ def advance(model, uniforms, moving, actions, states, stages, rewards):
             h, s, a = stages[i], states[i], actions[i]
             pair, base = (m.stage_table[h] * n_states + s) * n_actions + a, m.base[h]
             row = row_of(m.prob, base + m.row_start[pair], base + m.row_start[pair + 1] - 1, uniforms[i, h + 1])
+            follow = m.next_state[row - base]
             rewards[i] = m.reward[h, s, a]
-            states[i] = m.next_state[row - base]
-            stages[i] = h + 1
+            if len(m.more) > 0:
+                rewards[i] += m.more[row - base]
+            ends = h + 1 == len(m.reward) or m.over[follow] > 0
+            if ends and len(m.final) > 0:
+                rewards[i] += m.final[follow]
+            states[i], stages[i] = follow, len(m.reward) if ends else h + 1
 
 
 class MNLEnv(gymnasium.Env[int, int]):

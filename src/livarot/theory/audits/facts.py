@@ -18,7 +18,8 @@ from livarot.errors import bad
 from livarot.file_layout import Entry, Layout, Misfit
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import Solution, checked_solution, solve, solve_kernel
+from livarot.planning.exact import checked_solution, solve_kernel
+from livarot.planning.solution import Arrays
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
 
@@ -109,7 +110,7 @@ def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
     }
 
 
-def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
+def sigma_bar_worst(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
     """sqrt(sum_h max_s Var[V*_{h+1} | s, pi*]/H^3) over reachable states: no trajectory of this model has more.
 
     >>> import livarot
@@ -117,7 +118,8 @@ def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     >>> round(sigma_bar_worst(mdp), 4) == round(livarot.theory.hard_chain_sigma_bar(10, 0.15, never_falls=True), 4)
     True
     """
-    best = solve(mdp) if solution is None else checked_solution(mdp.problem, solution)
+    problem = mdp.problem
+    best = solve_kernel(problem, transition_kernel(mdp)) if solution is None else checked_solution(problem, solution)
     variance = np.where(mdp.problem.reachable[:-1], best.variance, 0.0)
     return math.sqrt(float(variance.max(axis=1).sum()) / mdp.problem.horizon**3)
 
