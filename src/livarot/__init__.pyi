@@ -9,6 +9,7 @@ from .agents.base import load_state as load_state
 from .agents.base import save_state as save_state
 from .core.ellipsoid import Ellipsoid as Ellipsoid
 from .data.estimator import MNLTransition as MNLTransition
+from .errors import Interrupted as Interrupted
 from .errors import LivarotError as LivarotError
 from .model.episodes import Episodes as Episodes
 from .model.episodes import Estimate as Estimate
