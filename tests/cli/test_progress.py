@@ -19,7 +19,7 @@ def test_a_bar_on_a_terminal():
 
 def test_progress_in_lines():
     said = []
-    show = progress.progress_lines(said.append, every=10)
+    show = progress.progress_lines(said.append)
     for second in range(25):
         show(Snapshot(100, 4 * second, 0, 40 * second, 1000, float(second)))
     show(Snapshot(100, 99, 1, 1000, 1000, 25.0))

@@ -106,7 +106,8 @@ def test_values_are_json_or_text():
 
 
 def test_the_audit_s_table_marks_failures():
-    from tests.theory.audits.test_auditing import THEORY, by_hand
+    from tests.support.audits import by_hand
+    from tests.theory.audits.test_auditing import THEORY
 
     checked = theory.audit(by_hand([[0.0]] * 50, None, agent=THEORY))
     console = Console(file=io.StringIO(), width=120)

@@ -13,21 +13,12 @@ from livarot.estimation.omd import (
     whitened,
 )
 from livarot.model.episodes import Episodes
+from tests.support.episodes import random_transitions
 from tests.support.models import random_estimate, random_model, random_set, replica, rows_of, same_bits, to_mdp
 from tests.twins import core as ref
 
 KINDS = ["dense", "block", "partial"]
 STEPS = [0.5, 1.0, 20.0]
-
-
-def random_episodes(rng, problem, n_replicas):
-    """Any (state, action, choice) at each stage: they need not follow each other, since OMD takes them one by one."""
-    states = rng.integers(problem.n_states, size=(n_replicas, problem.horizon + 1))
-    actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
-    choices = np.zeros_like(actions)
-    for r, h in np.ndindex(*actions.shape):
-        choices[r, h] = rng.integers(len(problem.next_states(h, states[r, h], actions[r, h])))
-    return Episodes(*(x.astype(np.int32) for x in (states, actions, choices)))
 
 
 def naive_update(mdp, theta, gram, episodes, r, step_size, regions, numeric=False):
@@ -74,7 +65,7 @@ def test_steps_on_the_ball(kind, step_size, shared):
     estimate, dense = random_estimate(rng, problem, 3)
     active = 0
     for _ in range(4):
-        episodes = random_episodes(rng, problem, 3)
+        episodes = random_transitions(rng, problem, 3)
         estimate = check(
             mdp,
             estimate,
@@ -98,7 +89,7 @@ def test_steps_against_a_numerical_minimiser(step_size):
     mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=3, U=4, offsets=True, scale=0.5), param_bound=0.8)
     problem = mdp.problem
     estimate, dense = random_estimate(rng, problem, 2)
-    episodes = random_episodes(rng, problem, 2)
+    episodes = random_transitions(rng, problem, 2)
     check(
         mdp, estimate, dense, episodes, step_size, ball(problem, 0.8, 2), lambda r, k: [ref.ball(3, 0.8)],
         atol=1e-6, numeric=True,
@@ -109,7 +100,7 @@ def test_without_a_constraint_the_step_is_newton_like():
     rng = np.random.default_rng(6)
     mdp = to_mdp(random_model(rng, H=2, S=3, A=2, d=3, U=3), param_bound=9.0)
     estimate, dense = random_estimate(rng, mdp.problem, 2)
-    episodes = random_episodes(rng, mdp.problem, 2)
+    episodes = random_transitions(rng, mdp.problem, 2)
     check(mdp, estimate, dense, episodes, 20.0, ball(mdp.problem, math.inf, 2), lambda r, k: [])
 
 
@@ -144,7 +135,7 @@ def test_a_shared_parameter_is_updated_in_stage_order():
     rng = np.random.default_rng(8)
     mdp = to_mdp(random_model(rng, H=5, S=4, A=2, d=3, U=4, one_table=True), shared=True, param_bound=1.0)
     estimate, dense = random_estimate(rng, mdp.problem, 1)
-    episodes = random_episodes(rng, mdp.problem, 1)
+    episodes = random_transitions(rng, mdp.problem, 1)
     within = ball(mdp.problem, 1.0, 1)
     new = check(mdp, estimate, dense, episodes, 20.0, within, lambda r, k: [ref.ball(3, 1.0)])
     turned = Episodes(
@@ -175,7 +166,7 @@ def test_steps_on_an_ellipsoid(kind, step_size):
     estimate, dense = random_estimate(rng, problem, 3)
     within, regions = random_set(rng, problem, 3, math.inf, 0.4, 0.7)
     estimate = moved_inside(estimate, dense, regions)
-    new = check(mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions)
+    new = check(mdp, estimate, dense, random_transitions(rng, problem, 3), step_size, within, regions)
     tight = 0
     for r, k in np.ndindex(3, problem.n_parameters):
         center, matrix, radius = regions(r, k)[0]
@@ -196,7 +187,7 @@ def test_steps_on_an_intersection(kind, step_size):
         estimate, dense = random_estimate(rng, problem, 3)
         within, regions = random_set(rng, problem, 3, 1.0, radius, offset)
         estimate = moved_inside(estimate, dense, regions)
-        new = check(mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions, atol=1e-7)
+        new = check(mdp, estimate, dense, random_transitions(rng, problem, 3), step_size, within, regions, atol=1e-7)
         for r, k in np.ndindex(3, problem.n_parameters):
             center, matrix, size = regions(r, k)[0]
             on_ball = abs(np.linalg.norm(new.theta[r, k]) - 1) < 1e-6
@@ -211,7 +202,7 @@ def test_inputs_are_left_alone(kind):
     mdp = to_mdp(random_model(rng, d=4, kind=kind))
     estimate, _ = random_estimate(rng, mdp.problem, 2)
     within, _ = random_set(rng, mdp.problem, 2, 1.0, 0.5, 0.5)
-    episodes = random_episodes(rng, mdp.problem, 2)
+    episodes = random_transitions(rng, mdp.problem, 2)
     before = [tuple(np.copy(x) for x in part) for part in (estimate, within, episodes)]
     new = omd_update(mdp.problem, estimate, episodes, 20.0, within)
     assert same_bits((tuple(estimate), tuple(within), tuple(episodes)), tuple(before))
@@ -226,7 +217,7 @@ def test_replicas_together_are_each_alone(kind, shared):
     mdp = to_mdp(random_model(rng, H=4, S=6, A=3, d=6, U=5, kind=kind, offsets=True), shared=shared, param_bound=1.0)
     problem, count = mdp.problem, 40  # 160 transitions: several batches of several shapes
     estimate, _ = random_estimate(rng, problem, count)
-    episodes = random_episodes(rng, problem, count)
+    episodes = random_transitions(rng, problem, count)
     together = omd_update(problem, estimate, episodes, 20.0, ball(problem, 1.0, count))
     for r in range(count):
         alone = omd_update(
@@ -247,7 +238,7 @@ def test_near_singular_grams_give_finite_results(kind, reg):
     estimate = initial_estimate(mdp.problem, 3, reg)
     for _ in range(12):
         estimate = omd_update(
-            mdp.problem, estimate, random_episodes(rng, mdp.problem, 3), 20.0, ball(mdp.problem, 2.0, 3)
+            mdp.problem, estimate, random_transitions(rng, mdp.problem, 3), 20.0, ball(mdp.problem, 2.0, 3)
         )
         for part in estimate:
             assert np.isfinite(part).all()
@@ -263,7 +254,7 @@ def test_huge_logits_give_finite_results(size):
     for step_size in STEPS:
         for _ in range(5):
             estimate = omd_update(
-                problem, estimate, random_episodes(rng, problem, 3), step_size, ball(problem, size, 3)
+                problem, estimate, random_transitions(rng, problem, 3), step_size, ball(problem, size, 3)
             )
             for part in estimate:
                 assert np.isfinite(part).all()
@@ -276,7 +267,7 @@ def test_whitener_stays_with_its_gram_over_many_steps():
     problem, rng = mdp.problem, np.random.default_rng(44)
     estimate = initial_estimate(problem, 2, 0.01)
     for _ in range(400):
-        estimate = omd_update(problem, estimate, random_episodes(rng, problem, 2), 20.0, ball(problem, 6.0, 2))
+        estimate = omd_update(problem, estimate, random_transitions(rng, problem, 2), 20.0, ball(problem, 6.0, 2))
     check_whitener(problem, estimate)
     again = whitened(problem, estimate.theta, estimate.gram)
     np.testing.assert_allclose(again.whiten, estimate.whiten, rtol=1e-12, atol=1e-15)

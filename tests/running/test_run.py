@@ -250,3 +250,34 @@ def test_a_theta_that_is_not_contiguous():
     other = livarot.MNLMDP(mdp.problem, strided)
     found, expected = (livarot.run(m, livarot.agents.Livarot(), 20, seed=3) for m in (other, mdp))
     assert np.array_equal(found.regret, expected.regret)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_done(workers, monkeypatch):
+    """The episodes that all seeds have played are those of a run of that length."""
+    from livarot.running import run as module
+
+    monkeypatch.setattr(module, "THREAD_TERMS", 1)
+    mdp, agent = livarot.envs.hard_chain(4, gap=0.1), livarot.agents.Livarot()
+    seen = []
+
+    def stop(count):
+        seen.append(count)
+        if sum(seen) >= 2 * 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(livarot.Interrupted, match=r"of 500 episodes, which are in \.result") as found:
+        livarot.run(mdp, agent, 500, seed=[0, 1], workers=workers, progress=stop)
+    kept = found.value.result
+    assert 0 < kept.n_episodes < 500
+    assert np.array_equal(kept.regret, livarot.run(mdp, agent, kept.n_episodes, seed=[0, 1]).regret)
+
+
+def test_ctrl_c_before_the_first_episode_keeps_nothing():
+    class Stopped(livarot.agents.Uniform):
+        def plan(self, problem, state, rng):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as found:
+        livarot.run(livarot.envs.hard_chain(3), Stopped(), 5)
+    assert not isinstance(found.value, livarot.Interrupted)

@@ -169,3 +169,19 @@ def test_a_clear_difference_is_found():
     """A radius a hundred times too large never stops exploring the chain."""
     found = tune(MDP, Livarot, {"beta_scale": [5.0, 0.05]}, 200)
     assert found.best_settings == {"beta_scale": 0.05} and found.mean[1] < 0.7 * found.mean[0]
+
+
+def test_ctrl_c_keeps_the_points_that_are_done():
+    seen = []
+
+    def stop(done, total):
+        seen.append(done)
+        if done > 1.5 * total / 3:
+            raise KeyboardInterrupt
+
+    mdp, grid = livarot.envs.hard_chain(4, gap=0.1), {"beta_scale": [0.01, 0.1, 1.0]}
+    with pytest.raises(livarot.Interrupted, match="1 of 3 points") as found:
+        livarot.tune(mdp, livarot.agents.Livarot, grid, 20, progress=stop)
+    whole = livarot.tune(mdp, livarot.agents.Livarot, grid, 20)
+    assert found.value.result.points == whole.points[:1]
+    assert (found.value.result.scores == whole.scores[:1]).all()

@@ -29,6 +29,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.sandwich import variance_along
 from livarot.errors import bad
 from livarot.model.after import outcome_kinds, worths
 from livarot.model.episodes import check_policy
@@ -67,12 +68,14 @@ def value_interval(
     kind: str = "delta",
     n_resamples: int = 200,
     seed: int = 0,
-    resample: str = "observed",
+    resample: str = "auto",
+    cluster: Any = None,
 ) -> ValueInterval:
     """An interval for the expected reward of a policy: (H, S) actions or (H, S, A) probabilities; None is the optimum.
 
     ``mdp`` is ``fit.to_mdp(...)``.  ``kind="bootstrap"`` uses ``n_resamples`` refits
-    (:mod:`livarot.data.fitting.bootstrap`).  Both ends are kept within what H steps can be worth.
+    (:mod:`livarot.data.fitting.bootstrap`, which says what ``resample`` and ``cluster`` are).  A fit with clusters has
+    an interval that allows for them; ``cluster`` asks for others.  Both ends are kept within what H steps can be worth.
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
@@ -84,13 +87,12 @@ def value_interval(
     if kind == "delta":
         value, gradient = value_and_gradient(problem, kernel, table)[:2]
         slope = gradient * problem.feature_scale
-        variance = sum(float(g @ cov @ g) for g, cov in zip(slope, fit._covariances(), strict=True))
-        error = math.sqrt(max(variance, 0.0))
+        error = math.sqrt(max(variance_along(fit, slope, cluster), 0.0))
         reach = float(norm.isf(tail)) * error
         lower, upper = value - reach, value + reach
     else:
         value = start_value(problem, kernel, table)
-        draws, n_failed = bootstrap(fit, n_resamples, seed, resample=resample)
+        draws, n_failed = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
         values = np.array([start_value(problem, own, table) for own in kernels(problem, draws)])
         error = float(values.std(ddof=1))
         lower, upper = (float(x) for x in np.quantile(values, (tail, 1.0 - tail)))
