@@ -27,7 +27,7 @@ CONTAINERS = {
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
     "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
-    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
@@ -558,6 +558,19 @@ def _data(mdp, bandit):
         if inspect.isfunction(function):
             kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
             calls[name] = (function, everything(function, **kept))
+    ages = machine_logs.with_covariates(120)
+    at = {"age": 1.0, "kind": "saw"}
+    row = {"state": ["new"], "action": ["run"], "age": [1.0], "kind": ["saw"]}
+    for name in ("marginal_effects", "elasticities"):
+        calls[name] = (getattr(data, name), {"fit": ages, "variable": "age", "at": at, "level": 0.9})
+    calls["probability_interval"] = (data.probability_interval, {"fit": ages, "data": row, "level": 0.9})
+    drawn = {"fit": ages, "covariate": "age", "state": "new", "action": "run", "at": {"kind": "saw"}, "level": 0.9}
+    calls["plot_probabilities"] = (data.plot_probabilities, drawn | {"values": [0.0, 1.0]})
+    calls["wald_test"][1]["term"] = calls["lr_test"][1]["term"] = "action:wear"
+    calls["MNLTransition.to_mdp at"] = (
+        ages.to_mdp,
+        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at},
+    )
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
     episodes = offline_logs.make_log(offline_logs.truth(), offline_logs.behaviour(), 60, 0)
