@@ -69,9 +69,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     name: ClassVar[str] = "adaptive-livarot"
     adds_hessians: ClassVar[bool] = False
 
-    beta_scale: float | None = (
-        None  # of the radius sqrt(2 scale d_b); None is .1 where stages are pooled, .05 elsewhere
-    )
+    beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .1 where stages are pooled, or .05
     reg: float = 1.0  # the first ridge, 1/v_0
     learn_reg: bool = True  # learn the ridge (where nothing is pooled); False keeps the first
     pooling: bool = True  # shrink what no action touches towards a mean common to the stages
