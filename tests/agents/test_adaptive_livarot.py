@@ -29,15 +29,15 @@ def test_without_pooling_the_ridge_is_learned():
 
 def test_with_pooling_the_stages_share_a_mean():
     mdp = envs.hard_chain(4, gap=0.1)
-    log, _ = play_agent(mdp, AdaptiveLivarot(), 12, seed=1)
+    log, _ = play_agent(mdp, AdaptiveLivarot(pooling=True), 12, seed=1)
     before, after = log["states"][5], log["states"][6]
     pool = fit_pool(mdp.problem, after.estimate, before.pool, GUESS)
     np.testing.assert_allclose(after.pool.mean, pool.mean)
     np.testing.assert_allclose(after.prior.precision, pooled_prior(mdp.problem, pool, 1.0).precision)
-    plan = AdaptiveLivarot().plan(mdp.problem, after, None)
+    plan = AdaptiveLivarot(pooling=True).plan(mdp.problem, after, None)
     wider = with_mean_unknown(mdp.problem, after.estimate, after.pool)
     np.testing.assert_allclose(plan.gram, wider.gram / (2 * 0.1 * 2), rtol=1e-12)
-    apart = AdaptiveLivarot(pooling=False, beta_scale=0.3)
+    apart = AdaptiveLivarot(beta_scale=0.3)
     plan = apart.plan(mdp.problem, apart.init(mdp.problem), None)
     np.testing.assert_allclose(plan.gram[0, 0], mdp.problem.rows.pack_identity(1 / (2 * 0.3 * 2)), rtol=1e-12)
 
@@ -57,24 +57,24 @@ def test_what_every_agent_must_do(tmp_path):
     field.assert_value(AdaptiveLivarot())
     field.assert_tiny(AdaptiveLivarot())
     field.assert_resumes(AdaptiveLivarot(), tmp_path)
-    field.assert_resumes(AdaptiveLivarot(), tmp_path, envs.hard_chain(4, gap=0.1))
+    field.assert_resumes(AdaptiveLivarot(pooling=True), tmp_path, envs.hard_chain(4, gap=0.1))
     field.assert_pure(AdaptiveLivarot(), field.ragged())
-    field.assert_pure(AdaptiveLivarot(), envs.hard_chain(4, gap=0.1))
+    field.assert_pure(AdaptiveLivarot(pooling=True), envs.hard_chain(4, gap=0.1))
     field.assert_learns(AdaptiveLivarot())
-    field.assert_learns(AdaptiveLivarot(pooling=False, rule=JointMaximum()))
+    field.assert_learns(AdaptiveLivarot(pooling=True, rule=JointMaximum()))
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("jitter", "most"), [(0.0, 0.95), (1.0, 1.4)])
-def test_pooling_helps_where_stages_agree_and_does_little_harm_where_they_do_not(jitter, most):
-    """Against the default ``Livarot()``, 60 seeds that nothing was chosen on."""
+def test_both_are_better_than_the_default_on_the_chain():
+    """60 seeds that nothing was chosen on."""
     seeds = range(5000, 5060)
-    models = [envs.hard_chain(10, gap=0.05, seed=seed, bias_jitter=jitter) for seed in seeds]
-    ours, usual = (
+    models = [envs.hard_chain(10, gap=0.05, seed=seed) for seed in seeds]
+    pooled, apart, usual = (
         livarot.run(models, agent, 1000, seed=seeds).regret.sum(axis=1).mean()
-        for agent in (AdaptiveLivarot(), Livarot())
+        for agent in (AdaptiveLivarot(pooling=True), AdaptiveLivarot(), Livarot())
     )
-    assert ours < most * usual
+    assert pooled < 0.95 * usual
+    assert apart < usual
 
 
 @pytest.mark.parametrize(("settings", "argument"), [({"reg": 0.0}, "reg"), ({"pooling": 1}, "pooling")])
