@@ -24,7 +24,8 @@ def package(tmp_path, monkeypatch):
     (folder / "__init__.py").write_text(INIT)
     (folder / "__init__.pyi").write_text(STUB)
     (folder / "inside.py").write_text("answer = 42\nclass Thing: pass\n")
-    (folder / "unlisted.py").write_text("x = 1\n")
+    for name in ("unlisted", "_private"):
+        (folder / f"{name}.py").write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module("lazy_of_a_test")
     for name in [name for name in sys.modules if name.startswith("lazy_of_a_test")]:

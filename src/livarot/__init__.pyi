@@ -31,6 +31,8 @@ from .planning.optimistic.rules import ShiftedPower as ShiftedPower
 from .planning.optimistic.rules import VarianceBonus as VarianceBonus
 from .planning.pessimistic import PessimisticPlan as PessimisticPlan
 from .planning.pessimistic import pessimistic_plan as pessimistic_plan
+from .planning.robust.curve import RobustnessCurve as RobustnessCurve
+from .planning.robust.curve import robustness_curve as robustness_curve
 from .planning.robust.kl import worst_case as worst_case
 from .planning.robust.nominal import nominal_model as nominal_model
 from .planning.robust.plan import RobustSolution as RobustSolution

@@ -9,7 +9,9 @@ import pytest
 
 import livarot
 from livarot.cli import fit as cli_fit
+from livarot.cli import plan as cli_plan
 from livarot.data import MNLTransition, load_fit
+from livarot.errors import LivarotError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "machines"
 COLUMNS = "wears,wears_hard,breaks,breaks_by_wear,breaks_hard,improves,as_new,repaired"
@@ -47,3 +49,44 @@ def test_fit_refuses(tmp_path):
         cli_fit.command(**(TABLE | {"table": Path("nothing.csv")}))
     with pytest.raises(livarot.LivarotError, match="there is no column 'now'"):
         cli_fit.command(**TABLE, state="now")
+
+
+def test_formulas_choices_clusters_and_weights(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"trip": np.repeat(np.arange(300), 3), "price": rng.uniform(1.0, 5.0, 900)})
+    table["mode"], table["known"] = np.tile(["bus", "car", "rail"], 300), np.tile([0.0, 0.2, 0.1], 300)
+    u = -table.price + table.known + rng.gumbel(size=900)
+    table["taken"] = (u == u.groupby(table.trip).transform("max")).astype(int)
+    table["who"], table["w"] = table.trip // 4, 1.0 + table.trip % 3
+    table.to_csv(tmp_path / "trips.csv.gz", index=False)
+    options = {"choice": "trip", "chosen": "taken", "offset": "known", "cluster": "who", "weights": "w"}
+    cli_fit.command(
+        table=tmp_path / "trips.csv.gz", formula="~ price + mode", reference=["mode=car"], as_json=True, **options
+    )
+    found = json.loads(capsys.readouterr().out)
+    fit = MNLTransition(formula="~ price + mode", reference={"mode": "car"}, **options).fit(table)
+    assert [row["column"] for row in found["coefficients"]] == ["price", "mode[bus]", "mode[rail]"]
+    np.testing.assert_allclose([row["std err"] for row in found["coefficients"]], np.sqrt(np.diag(fit.covariance_)))
+    assert found["facts"]["Covariance"] == "cluster" and found["facts"]["Clusters"] == 75
+    with pytest.raises(LivarotError, match="reference"):
+        cli_fit.command(table=tmp_path / "trips.csv.gz", formula="~ price", reference=["mode"], **options)
+
+
+def test_plan_for_a_profile(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({"state": rng.choice(["ill", "well"], 400), "action": rng.choice(["a", "b"], 400)})
+    log["age"], log["sex"] = rng.uniform(30.0, 80.0, 400), rng.choice(["f", "m"], 400)
+    log["next_state"] = np.where(rng.random(400) < 0.3 + 0.3 * (log.action == "a"), "well", "ill")
+    log.to_csv(tmp_path / "log.csv", index=False)
+    model = {"formula": "~ next_state * (age + sex) + action:next_state", "reachable": "all"}
+    cli_fit.command(table=tmp_path / "log.csv", out=tmp_path / "m", **model)
+    plan = {"reward": "well=1", "horizon": 4, "start": "ill", "at": "age=60,sex=f"}
+    cli_plan.command(model=tmp_path / "m", **plan, out=tmp_path / "stored.csv")
+    cli_plan.command(model=tmp_path / "log.csv", **plan, **model, out=tmp_path / "fitted.csv")
+    stored, fresh = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("stored", "fitted"))
+    pd.testing.assert_frame_equal(stored, fresh)
+    assert set(stored.action) == {"a"}
+    with pytest.raises(LivarotError, match="at: 'x' is not a number"):
+        cli_plan.command(model=tmp_path / "m", **plan | {"at": "age=x,sex=f"})
+    with pytest.raises(LivarotError, match="at: has no value for 'sex'"):
+        cli_plan.command(model=tmp_path / "m", **plan | {"at": "age=50"})

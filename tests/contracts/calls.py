@@ -24,8 +24,9 @@ CONTAINERS = {
     "Calibration", "Constants", "Coverage", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap",
     "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interval",
     "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
-    "ModelLabels", "NewtonSteps", "NotIdentified", "PessimisticPlan", "PessimisticPolicy", "Plan", "PolicyEvaluation",
-    "Problem", "Rate", "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps", "Summary",
+    "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
+    "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
+    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
     "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
@@ -86,6 +87,17 @@ def array_arguments():
     }
 
 
+def other_terms():
+    """A model with costs, a discount, missing actions and a terminal state."""
+    return {k: v for k, v in model_arguments().items() if k != "reward"} | {
+        "cost": np.arange(18.0).reshape(3, 2, 3),
+        "terminal_cost": {"new": 3.0},
+        "discount": 0.9,
+        "available": {"new": ["rest", "work"], ("worn", 1): ["work"]},
+        "terminal": [2],
+    }
+
+
 def all_calls():
     """name -> (function, arguments)."""
     calls = {}
@@ -109,6 +121,15 @@ def _models(mdp, bandit):
             model_arguments() | {"features": features, "offset": None},
         ),
         "MNLMDP.from_arrays": (solved(livarot.MNLMDP.from_arrays), array_arguments()),
+        "MNLMDP.from_function in other terms": (
+            solved(livarot.MNLMDP.from_function),
+            {"features": features} | other_terms(),
+        ),
+        "MNLMDP.from_arrays in other terms": (
+            solved(livarot.MNLMDP.from_arrays),
+            {k: v for k, v in array_arguments().items() if k != "reward"} | other_terms(),
+        ),
+        "Problem.returns": (mdp.problem.returns, {"episodes": livarot.simulate(mdp, livarot.solve(mdp).policy, 2)}),
         "Problem.from_function": (livarot.Problem.from_function, known | {"features": features, "offset": None}),
         "Problem.from_arrays": (livarot.Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
@@ -342,6 +363,7 @@ def _planning(mdp, bandit):
         "solve_robust": (livarot.solve_robust, robust),
         "solve_robust with penalty": (livarot.solve_robust, robust | {"radius": None, "penalty": 1.0}),
         "evaluate_robust": (livarot.evaluate_robust, robust | {"policy": policy}),
+        "robustness_curve": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
             {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
@@ -412,6 +434,88 @@ def _infinite(mdp, bandit):
                 "offset": None,
                 "states": ["new", "worn"],
                 "actions": ["rest", "work"],
+            },
+        ),
+        "InfiniteMDP.from_arrays": (
+            infinite.InfiniteMDP.from_arrays,
+            {
+                "n_states": 2,
+                "n_actions": 2,
+                "outcomes": [2, 0, 1, 1],
+                "next_state": [1, 0, 0, 1],
+                "features": np.eye(4, 2),
+                "theta": [0.5, -0.5],
+                "offset": np.zeros(4),
+                "param_bound": 1.0,
+                "normalise": False,
+                "cost": lambda s, a, to: 3.0 * s + a - to,
+                "available": [["rest"], ["rest", "work"]],
+                "discount": 0.9,
+                "start": "worn",
+                "states": ["new", "worn"],
+                "actions": ["rest", "work"],
+            },
+        ),
+        "InfiniteMDP.from_transitions": (
+            infinite.InfiniteMDP.from_transitions,
+            {
+                "transitions": [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+                "reward": [[1.0, 1e6], [0.0, 0.0]],
+                "terminal": {1: 3.0},
+                "available": None,
+                "discount": 0.5,
+                "start": 0,
+                "states": None,
+                "actions": None,
+            },
+        ),
+        "InfiniteMDP.with_terms": (
+            endless.with_terms,
+            {"reward": None, "cost": [1.0, 2.0], "terminal": None, "discount": 0.5, "start": 0, "states": None},
+        ),
+        "bus_engine": (infinite.bus_engine, everything(infinite.bus_engine, n_bins=5)),
+        "infinite.solve": (infinite.solve, {"mdp": endless, "discount": 0.9, "tol": 1e-10}),
+        "infinite.evaluate": (infinite.evaluate, {"mdp": endless, "policy": [0, 0], "discount": 0.9}),
+        "infinite.simulate": (
+            infinite.simulate,
+            {"mdp": endless, "policy": [0, 0], "n_steps": 4, "n_paths": 2, "seed": 0},
+        ),
+        "infinite.solve_robust": (
+            infinite.solve_robust,
+            {"mdp": endless, "discount": 0.9, "radius": 0.1, "penalty": None, "tol": 1e-9, "max_iter": 1000},
+        ),
+        "evaluate_robust": (
+            infinite.evaluate_robust,
+            {"mdp": endless, "policy": [0, 0], "discount": 0.9, "radius": None, "penalty": 0.1, "tol": 1e-9},
+        ),
+        "robustness_curve": (
+            infinite.robustness_curve,
+            {"mdp": endless, "radii": [0.0, 0.1], "discount": 0.9, "tol": 1e-9},
+        ),
+        "solve_optimistic": (
+            infinite.solve_optimistic,
+            {
+                "mdp": endless,
+                "covariance": np.eye(endless.problem.dim),
+                "discount": 0.9,
+                "level": 0.9,
+                "radius": None,
+                "rule": None,
+                "tol": 1e-6,
+            },
+        ),
+        "infinite.value_interval": (
+            infinite.value_interval,
+            {
+                "mdp": endless,
+                "covariance": np.eye(endless.problem.dim),
+                "policy": None,
+                "discount": 0.9,
+                "level": 0.9,
+                "method": "bootstrap",
+                "n_draws": 3,
+                "seed": 0,
+                "statistic": None,
             },
         ),
         "InfiniteMDP.probabilities": (endless.probabilities, {"state": 0, "action": 0}),

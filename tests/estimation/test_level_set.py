@@ -9,7 +9,8 @@ from scipy.integrate import dblquad, quad
 
 from livarot.errors import LivarotError
 from livarot.estimation.history import History, empty_history, fit_history, record
-from livarot.estimation.level_set import Levels, LevelSettings, level_sets, predicted_losses
+from livarot.estimation.level_set import Levels, LevelSettings, level_sets
+from livarot.estimation.predictions import predicted_losses
 from livarot.model.episodes import Episodes
 from tests.estimation.test_ons import random_episodes
 from tests.support.models import random_model, rows_of, to_mdp

@@ -203,7 +203,7 @@ def test_a_policy_table_has_names_or_numbers():
 
 def test_a_repr_has_names_and_no_arrays():
     mdp = from_tabular(states=STATES)
-    assert "states=Labels(['home', ('far', 2)])" in repr(mdp) and " actions=" not in repr(mdp)
+    assert "states     home, ('far', 2)" in repr(mdp) and "actions  " not in repr(mdp)
     assert len(repr(envs.river_swim(400, 400).problem)) < 300
 
 

@@ -166,3 +166,30 @@ def test_what_is_refused():
         pessimistic_plan(mdp, state.estimate, 1.0)
     few = pessimistic_plan(mdp.problem, state.estimate, 1.0, livarot.ShiftedPower(max_iter=1, n_starts=0))
     assert few.lower[0] <= pessimistic_plan(mdp.problem, state.estimate, 1.0).upper[0]
+
+
+@pytest.mark.parametrize("given_as", ["reward", "cost"])
+def test_discount_terminal_rewards_and_any_scale(given_as):
+    """The bound is in the units that were given, and holds for every parameter of the set."""
+    rng = np.random.default_rng(8)
+    pays = {given_as: rng.normal(size=(4, 2)) * 50.0, f"terminal_{given_as}": rng.normal(size=4) * 20.0}
+    mdp = livarot.MNLMDP.from_function(
+        3, 4, 2,
+        features=lambda h, s, a: ([0, 1, 2 + (s + a) % 2], np.eye(3)[[0, 1, 2]] if s else np.eye(3)[[2, 1, a]]),
+        theta=rng.normal(size=3), discount=0.9, param_bound=50.0, **pays,
+    )  # fmt: skip
+    problem = mdp.problem
+    estimate, dense = random_estimate(rng, problem)
+    plan = pessimistic_plan(problem, estimate, 0.4)
+    root = np.linalg.cholesky(dense[0, 0]).T
+    for _ in range(200):
+        step = rng.normal(size=3)
+        theta = estimate.theta[0, 0] + 0.4 * np.linalg.solve(root, step / np.linalg.norm(step))
+        value = livarot.evaluate(livarot.MNLMDP(problem, theta[None]), plan.policy[0])
+        assert value[0] @ problem.start >= plan.lower[0]
+    centre = livarot.solve(livarot.MNLMDP(problem, estimate.theta[0]))
+    assert plan.lower[0] < plan.upper[0] < centre.value[0] @ problem.start
+    assert plan.value[0, -1] == pytest.approx(centre.value[-1])
+    exact = pessimistic_plan(problem, estimate, 0.0)
+    seen = problem.reachable[0]
+    np.testing.assert_allclose(exact.value[0, 0][seen], centre.value[0][seen], rtol=1e-9)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = ["coming_from", "optimism", "plugins", "risk", "soundness", "start_data", "start_research", "tracking"]
+WRITTEN = ["coming_from_rl", "optimism", "plugins", "risk", "soundness", "start_data", "start_research", "tracking"]
 
 
 @pytest.mark.parametrize("name", WRITTEN)

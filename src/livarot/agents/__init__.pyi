@@ -4,6 +4,7 @@ from livarot.estimation.omd import initial_estimate as initial_estimate
 from livarot.estimation.omd import omd_update as omd_update
 from livarot.simulation.streams import AgentRandom as AgentRandom
 
+from .adaptive_livarot import AdaptiveLivarot as AdaptiveLivarot
 from .bandit.ofu_mnl_pp import OFUMNLPP as OFUMNLPP
 from .bandit.oful_mlogb import OFULMLogB as OFULMLogB
 from .base import Agent as Agent

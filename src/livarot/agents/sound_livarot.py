@@ -29,8 +29,9 @@ from livarot.agents.base import BaseAgent
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.estimation.history import History, empty_history, fit_history, record
-from livarot.estimation.level_set import LevelSettings, level_sets, predicted_losses
+from livarot.estimation.level_set import LevelSettings, level_sets
 from livarot.estimation.omd import initial_estimate
+from livarot.estimation.predictions import predicted_losses
 from livarot.model.episodes import Episodes, Estimate, Plan
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan

@@ -174,22 +174,45 @@ def tune(
     call("tune", locals())
 
 
+# What can be said about a model: options of `fit`, and of `plan` and `evaluate` where they fit one first.
+Features = Annotated[list[str] | None, typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")]
+Formula = Annotated[str | None, typer.Option(help="Instead of features: '~ wear + log(age):next_state'.")]
+Reachable = Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")]
+Choice = Annotated[str, typer.Option(help="Column that groups alternatives into choices.")]
+Chosen = Annotated[str, typer.Option(help="Column that marks the alternative chosen.")]
+Offset = Annotated[str | None, typer.Option(help="Column of a known part of the logits.")]
+Cluster = Annotated[str | None, typer.Option(help="Column of who was observed: their errors go together.")]
+Weights = Annotated[str | None, typer.Option(help="Column of sampling weights.")]
+Reference = Annotated[list[str] | None, typer.Option(help="name=level: the reference of a category; repeat.")]
+At = Annotated[str | None, typer.Option(help="Covariates to plan for: age=60,sex=f.")]
+
+
 @app.command(rich_help_panel=DATA)
 def fit(
-    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file, one row per transition or alternative.")],
-    features: Annotated[list[str], typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")],
+    table: Annotated[
+        Path, typer.Argument(help="A file of transitions or alternatives: .csv(.gz), .parquet, .feather.")
+    ],
+    features: Features = None,
+    formula: Formula = None,
+    reference: Reference = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
+    collinear: Annotated[str, typer.Option(help="Columns that others explain: refuse or drop.")] = "refuse",
     state: Annotated[str, typer.Option(help="Column of the state.")] = "state",
     action: Annotated[str, typer.Option(help="Column of the action.")] = "action",
     next_state: Annotated[str, typer.Option("--next", help="Column of the next state.")] = "next_state",
     stage: Annotated[str | None, typer.Option(help="Column of the stage.")] = None,
     count: Annotated[str | None, typer.Option(help="Column with the number of times a row occurred.")] = None,
     nominal: Annotated[str | None, typer.Option(help="Column of nominal probabilities.")] = None,
-    reachable: Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")] = None,
+    reachable: Reachable = None,
     states: Annotated[Path | None, typer.Option(help="File of attributes of states.")] = None,
     actions: Annotated[Path | None, typer.Option(help="File of attributes of actions.")] = None,
     reg: Annotated[float, typer.Option(help="Ridge.")] = 0.0,
     per_stage: Annotated[bool, typer.Option("--per-stage", help="One parameter per stage.")] = False,
-    covariance: Annotated[str, typer.Option(help="hessian or sandwich.")] = "hessian",
+    covariance: Annotated[str, typer.Option(help="auto, hessian, sandwich or cluster.")] = "auto",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="File for the model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -200,7 +223,7 @@ def fit(
 
 @app.command(rich_help_panel=DATA)
 def plan(
-    model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`.")],
+    model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`, or a table to fit first.")],
     reward: Annotated[str, typer.Option(help="File with state, (action,) reward; or state=number,...")],
     horizon: Annotated[int | None, typer.Option(help="Steps of an episode.")] = None,
     start: Annotated[str | None, typer.Option(help="The first state.")] = None,
@@ -213,6 +236,15 @@ def plan(
     level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
+    at: At = None,
+    features: Features = None,
+    formula: Formula = None,
+    reachable: Reachable = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
     """Plan in a fitted model, nominally or for its worst or best case, and write the policy as a table."""
@@ -223,7 +255,9 @@ def plan(
 def evaluate(
     log: Annotated[Path, typer.Argument(help="A .csv or .parquet file of episodes, one row per step.")],
     policy: Annotated[Path, typer.Option(help="CSV file of the policy, as `livarot plan` writes it.")],
-    model: Annotated[Path | None, typer.Option(help="A model stored by `livarot fit`.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A model stored by `livarot fit`; --formula or --features fit one to the log.")
+    ] = None,
     reward: Annotated[
         str | None, typer.Option(help="Of the model: file with state, (action,) reward; or state=number,...")
     ] = None,
@@ -239,6 +273,15 @@ def evaluate(
     unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+    at: At = None,
+    features: Features = None,
+    formula: Formula = None,
+    reachable: Reachable = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """What would a policy have earned?  Estimates from logged episodes, with intervals and warnings."""

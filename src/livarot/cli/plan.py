@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from livarot.cli.fit import fitted_or_loaded, notes, parse_profile
 from livarot.data import (
     MNLTransition,
     coverage_coefficients,
-    load_fit,
     plan_optimistic,
     plan_pessimistic,
     plan_robust,
@@ -26,7 +26,7 @@ from livarot.data import (
     value_interval,
     write_policy,
 )
-from livarot.data.reading.table import read_table
+from livarot.data.reading.table import FILES, read_table
 from livarot.data.use.policy_table import as_csv
 from livarot.errors import bad, require_non_negative, require_positive_int
 from livarot.model.labels import Labels
@@ -49,18 +49,21 @@ def command(
     level: float = 0.95,
     resamples: int = 200,
     seed: int = 0,
+    at: str | None = None,
     out: Path | None = None,
+    **model_options: Any,
 ) -> None:
-    """See ``livarot plan --help``."""
+    """See ``livarot plan --help``; ``model_options`` are those of a model that is fitted first."""
     kinds = {"robust": robust, "optimistic": optimistic, "pessimistic": pessimistic}
     chosen = [name for name, value in kinds.items() if value is not None]
     if len(chosen) > 1:
         raise bad(chosen[0], f"and {chosen[1]} are both given", cure="choose one of them")
     radius = None if robust in (None, AUTO) else _number("robust", str(robust))
     require_positive_int("resamples", resamples)
-    fit = load_fit(model)
+    with notes(Console(stderr=True)):
+        fit = fitted_or_loaded(model, **{"features": None, "formula": None} | model_options)
     first = None if start is None else labelled("start", fit.states_, start)
-    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, unseen=unseen)
+    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, at=parse_profile(fit, at), unseen=unseen)
     if pessimistic is not None:
         worst = plan_pessimistic(fit, mdp, pessimistic)
         policy, value, told = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
@@ -126,7 +129,7 @@ def _trust(fit: MNLTransition, mdp: MNLMDP, policy: Any, level: float) -> list[s
 
 def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
     """A table with the columns state, (action,) and reward, of every state; or ``state=number,...``, 0 elsewhere."""
-    if Path(given).suffix.lower() in (".csv", ".parquet"):
+    if given.lower().endswith(FILES):
         table = read_table(given)
         states = list(table.raw(fit.state if fit.state in table else "state", "reward"))
         numbers = np.asarray(table.numbers("reward", "reward"), dtype=np.float64)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from livarot import infinite
 from livarot.agents import (
     OFUMNLPP,
     ONSUCRLMNL,
@@ -55,8 +56,6 @@ from livarot.envs import hard_chain, mnl_bandit, park_two_state, random_mdp, riv
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad
 from livarot.estimation.omd import initial_estimate
-from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
-from livarot.infinite.average import diameter as infinite_diameter
 from livarot.model.probabilities import MANY, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import evaluate, solve
@@ -210,9 +209,16 @@ def _bandits() -> Iterator[Step]:
 
 
 def _infinite() -> None:
-    endless = InfiniteMDP.from_mdp(park_two_state())
-    run_infinite(endless, UCMNLK(discount=0.9), 3, seed=SEEDS)
-    infinite_diameter(endless)
+    endless = infinite.InfiniteMDP.from_mdp(park_two_state())
+    infinite.run_infinite(endless, infinite.UCMNLK(discount=0.9), 3, seed=SEEDS)
+    infinite.diameter(endless)
+    bus = infinite.bus_engine(10)
+    infinite.simulate(bus, np.zeros(10, dtype=np.int64), 2)
+    infinite.solve_robust(bus, radius=0.1)
+    infinite.solve_robust(bus, penalty=0.1)
+    infinite.value_interval(bus, np.eye(2))
+    infinite.solve_optimistic(bus, np.eye(2))
+    infinite.solve_optimistic(bus, np.eye(2), rule=VarianceBonus())
 
 
 def _gymnasium() -> None:

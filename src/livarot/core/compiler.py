@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba.core import types
 from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.cgutils import alloca_once
@@ -65,6 +66,14 @@ class _KernelLibrary(_Unoptimised):
                 yield library
                 if isinstance(library, _PartLibrary):
                     waiting += library._linking_libraries
+
+    def _optimize_final_module(self) -> None:
+        """Once, and without unrolling or vectorising loops: lanes are vectors already, and code would double."""
+        options = create_pipeline_tuning_options(speed_level=3)
+        options.loop_unrolling = options.loop_interleaving = False
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
     def finalize(self) -> None:
         self._linking_libraries = list(self._reached())
@@ -199,9 +208,6 @@ class _PlainLower(Lower):
             if assigned[name] == 1 and all(at in dominators[user] and at < user for user in users.get(name, ())):
                 yield name
 
-    def pre_block(self, block: Any) -> None:
-        self._cur_ir_block = block  # numba's own prepares for deletions and for exceptions that are caught: none here
-
     def storevar(self, value: Any, name: Any, argidx: Any = None) -> None:
         if self._counted(self.typeof(name)) or name in self._singly_assigned_vars:
             super().storevar(value, name, argidx)
@@ -224,10 +230,21 @@ class _PlainLower(Lower):
             super().decref(typ, val)
 
 
+class _PartLower(_PlainLower):
+    def pre_block(self, block: Any) -> None:
+        self._cur_ir_block = block  # numba's own looks for exceptions that are caught: a user's rule may, parts do not
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _PlainLowering(BaseNativeLowering):
-    _name = "livarot_lowering"  # type: ignore[assignment]
+class _KernelLowering(BaseNativeLowering):
+    _name = "livarot_kernel_lowering"  # type: ignore[assignment]
     lowering_class = _PlainLower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(BaseNativeLowering):
+    _name = "livarot_part_lowering"  # type: ignore[assignment]
+    lowering_class = _PartLower
 
 
 def _replaced(pipeline: Any, *passes: tuple[Any, Any]) -> None:
@@ -247,7 +264,7 @@ class PartCompiler(CompilerBase):
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_PartBeforeLowering, IRProcessing)
         pipeline.add_pass_after(_PartAfterLowering, NativeLowering)
-        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference), *_LEFT_OUT)
+        _replaced(pipeline, (NativeLowering, _PartLowering), (NopythonTypeInference, _TypeInference), *_LEFT_OUT)
         pipeline.finalize()
         return [pipeline]
 
@@ -258,7 +275,7 @@ class KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_KernelBeforeLowering, IRProcessing)
-        _replaced(pipeline, (NativeLowering, _PlainLowering), (NopythonTypeInference, _TypeInference))
+        _replaced(pipeline, (NativeLowering, _KernelLowering), (NopythonTypeInference, _TypeInference))
         pipeline.finalize()
         return [pipeline]
 

@@ -47,7 +47,7 @@ LAYERS = (  # of folders, from below; imports point down, so kernels depend on t
     ("agents", "envs", "infinite"),
     ("running", "data"),
 )
-FIRST_RUN = 10  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
+FIRST_RUN = 7  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
 TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
 
 _compiling = threading.Lock()

@@ -291,9 +291,16 @@ class BundleType(types.Type):
 
 
 def _listed(item: Any, entries: list[int]) -> Any:
-    """A description of an item, from which its type follows; its addresses, lengths and numbers go to ``entries``."""
+    """A description of an item, from which its type follows; its addresses, lengths and numbers go to ``entries``.
+
+    A NamedTuple that is bundled again and again may keep its own as ``listing`` (:func:`listing_of`).
+    """
     if isinstance(item, tuple):
-        return type(item), *[_listed(field, entries) for field in item]
+        kept = getattr(item, "listing", None)
+        if kept is None:
+            return type(item), *[_listed(field, entries) for field in item]
+        entries.extend(kept[1])
+        return kept[0]
     if isinstance(item, np.ndarray):
         if not item.flags.c_contiguous:
             raise ValueError("a bundle takes C-contiguous arrays only")
@@ -305,6 +312,12 @@ def _listed(item: Any, entries: list[int]) -> Any:
         return float
     entries.append(operator.index(item))
     return int
+
+
+def listing_of(fields: Any) -> tuple[Any, list[int]]:
+    """What a bundle lists of a NamedTuple: valid as long as its arrays are where they are, so not for a copy of it."""
+    entries: list[int] = []
+    return _listed(fields, entries), entries
 
 
 @cache

@@ -2,7 +2,7 @@
 
 S states on a ring; from s the actions reach s + 1 and U - 1 other states drawn without replacement.  Every outcome but
 the first has a feature with k non-zero entries among d coordinates (places drawn, signs +-1/sqrt k, so |phi| = 1), the
-first has phi = 0.  theta is uniform on the sphere of radius B, one for all stages or one each.  State S - 1 pays 1,
+first has phi = 0.  theta is uniform on the sphere of radius B, one for all stages.  State S - 1 pays 1,
 state 0, the start, a tenth, and all others nothing.
 
 Pairs share coordinates by chance, so Gram matrices do not fall into small blocks, but each pair touches at most
@@ -32,8 +32,6 @@ def sparse_mdp(
     horizon: int = 10,
     param_bound: float = 8.0,
     seed: int = 0,
-    *,
-    shared_parameter: bool = True,
 ) -> MNLMDP:
     """The ring; the reachable sets and features are the same for all seeds, ``seed`` draws theta.
 
@@ -56,8 +54,8 @@ def sparse_mdp(
             for i in range(1, n_reachable):
                 phi[i, draws.permutation(dim)[:n_active]] = draws.choice((-1.0, 1.0), n_active) / math.sqrt(n_active)
             sets[s, a], rows[s, a] = [ahead, *map(int, others)], phi
-    theta = stream(seed, "sparse parameter").normal(size=(1 if shared_parameter else horizon, dim))
-    theta *= param_bound / np.linalg.norm(theta, axis=1, keepdims=True)
+    theta = stream(seed, "sparse parameter").normal(size=dim)
+    theta *= param_bound / np.linalg.norm(theta)
     reward = np.zeros((n_states, n_actions))
     reward[-1], reward[0] = 1.0, 0.1
     return MNLMDP.from_function(
@@ -66,7 +64,7 @@ def sparse_mdp(
         n_actions,
         features=lambda h, s, a: (sets[s, a], rows[s, a]),
         reward=reward,
-        theta=theta[0] if shared_parameter else theta,
+        theta=theta,
         start=0,
         param_bound=param_bound,
     )

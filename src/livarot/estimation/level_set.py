@@ -68,8 +68,8 @@ from livarot.core.linalg import Blocks, block_of, dot, identity, whitener
 from livarot.core.small import cholesky, invert
 from livarot.core.views import matrix, opened, part, view
 from livarot.estimation.history import History, check_history
-from livarot.estimation.seen import learn_model, pair_of
-from livarot.model.episodes import Episodes, check_episodes, check_shape, typed
+from livarot.estimation.seen import learn_model
+from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
 
 FINEST = 12  # shares c = 0 and 2^-12 .. 1 are tried
@@ -101,7 +101,7 @@ def level_sets(
 ) -> Levels:
     """The sets around estimates theta (R, K, d) in the B-ball (:func:`fit_history` with a bound).
 
-    ``predicted`` (R, K), the losses of :func:`predicted_losses` so far, asks for the prequential level.
+    ``predicted`` (R, K), the losses so far (:mod:`livarot.estimation.predictions`), asks for the prequential level.
     """
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
@@ -113,17 +113,6 @@ def level_sets(
     numbers = tuple(float(number) for number in settings)
     _levels(learn_model(problem), theta, tuple(history), numbers, losses, levels)
     return levels
-
-
-def predicted_losses(problem: Problem, theta: FloatArray, episodes: Episodes, predicted: FloatArray) -> FloatArray:
-    """``predicted`` (R, K) plus -log p_hat of the episodes' transitions, p_hat at theta (R, K, d) from before them."""
-    episodes = typed(episodes)
-    check_shape("theta", theta, (len(episodes.states), *problem.theta_shape))
-    check_shape("predicted", predicted, theta.shape[:2])
-    new = predicted.copy()
-    if not _predict(learn_model(problem), theta, *episodes, new):
-        check_episodes(problem, episodes)
-    return new
 
 
 class _Room(NamedTuple):
@@ -403,33 +392,3 @@ def first_order_gap(reg, bound, room):
         square += slope * slope
         inward += slope * room.x[i]
     return max(bound * math.sqrt(square) + inward, 0.0)
-
-
-@jit
-def _predict(bundle, theta, states, actions, choices, predicted):
-    """Add the losses of one episode per replica; False if there is a transition that the problem does not have."""
-    model = opened(bundle)
-    if actions.shape[1] != len(model.stage_table):
-        return False
-    graph, memory = model.graph, np.empty((2, model.longest))
-    local, room = view(memory)[0], view(memory)[1]
-    for r in range(actions.shape[0]):
-        for h in range(actions.shape[1]):
-            pair = pair_of(model, h, states[r, h], actions[r, h], choices[r, h])
-            if pair < 0:
-                return False
-            block, m = graph.pair_block[pair], graph.col_count[pair]
-            if block >= 0:
-                k, begin = model.stage_parameter[h], graph.row_start[pair]
-                u, first = graph.row_start[pair + 1] - begin, graph.block_start[block]
-                for j in range(m):
-                    local[j] = theta[r, k, graph.block_coords[first + graph.cols[graph.col_start[pair] + j]]]
-                z = part(room, 0, u)
-                logits(part(graph.offset, begin, u), matrix(graph.feat, graph.feat_start[pair], u, m), local, z)
-                top, total = z[0], 0.0
-                for i in range(1, u):
-                    top = max(top, z[i])
-                for i in range(u):
-                    total += math.exp(z[i] - top)
-                predicted[r, k] += top + math.log(total) - z[choices[r, h]]
-    return True

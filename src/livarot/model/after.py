@@ -78,7 +78,7 @@ def last_values(problem: Problem) -> FloatArray:
 @derived
 def gains(problem: Problem) -> FloatArray:
     """r_h(s, a) with -inf for pairs that do not exist: no maximum over actions chooses them."""
-    if problem.exists.all():
+    if problem.all_exist:
         return np.ascontiguousarray(problem.reward)
     return np.where(problem.exists, problem.reward, -np.inf)
 
@@ -91,17 +91,21 @@ def first_actions(problem: Problem) -> Int32Array:
 
 def blank_values(problem: Problem, n_replicas: int) -> FloatArray:
     """Values (R, H + 1, S) to be filled: 0, and V_H after the last stage."""
-    value = np.zeros((n_replicas, problem.horizon + 1, problem.n_states))
+    return last_filled(problem, np.zeros((n_replicas, problem.horizon + 1, problem.n_states)))
+
+
+def last_filled(problem: Problem, value: FloatArray) -> FloatArray:
+    """The same values (.., H + 1, S), with V_H after the last stage."""
     if problem.terminal_reward is not None:
-        value[:, -1] = problem.terminal_reward
+        value[..., -1, :] = problem.terminal_reward
     return value
 
 
 def blank_policy(problem: Problem, n_replicas: int) -> Int32Array:
     """Policies (R, H, S) to be filled: the first action that exists."""
+    if problem.all_exist:
+        return np.zeros((n_replicas, problem.horizon, problem.n_states), np.int32)
     first = first_actions(problem)
-    if not first.any():
-        return np.zeros((n_replicas, *first.shape), dtype=np.int32)
     return np.array(np.broadcast_to(first, (n_replicas, *first.shape)), dtype=np.int32, order="C")
 
 

@@ -237,7 +237,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             cure = f"actions are numbered 0..{problem.n_actions - 1}"
             raise bad("policy", f"no action {table[first]} at {where}", index=first, count=len(wrong), cure=cure)
         table = np.require(table, np.int32, ["C", "W", "A"])
-        return table if problem.exists.all() else _existing(problem, table, where)
+        return table if problem.all_exist else _existing(problem, table, where)
     if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
         with np.errstate(invalid="ignore"):
             sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_SLACK
@@ -248,7 +248,7 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             cure = "give probabilities >= 0 that sum to 1"
             raise bad("policy", told, index=first, count=len(wrong), cure=cure)
         table = np.require(table, np.float64, ["C", "W", "A"])
-        return table if problem.exists.all() else _existing_laws(problem, table, where)
+        return table if problem.all_exist else _existing_laws(problem, table, where)
     raise bad(
         "policy",
         f"has shape {table.shape} and dtype {table.dtype}",

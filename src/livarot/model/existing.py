@@ -18,12 +18,12 @@ from livarot.model.labels import Labels
 
 
 def number_named(argument: str, given: Any, labels: Labels | None, size: int) -> int:
-    """The number of a state or action: by its name where there are names, else a whole number below ``size``."""
-    if labels is not None:
-        if not isinstance(given, Hashable) or given not in labels:
-            raise bad(argument, f"{shown(given)} is not a name of the model", cure=f"use one of {labels!r}")
-        return labels.index(given)
+    """The number of a state or action: by its name where there are names; itself where none or all names are texts."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.bool_)
+    if labels is not None and isinstance(given, Hashable) and given in labels:
+        return labels.index(given)
+    if labels is not None and not (whole and all(isinstance(name, str) for name in labels)):
+        raise bad(argument, f"{shown(given)} is not a name of the model", cure=f"use one of {labels!r}")
     if not whole or not 0 <= given < size:
         raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure="give numbers, or names= to the model")
     return int(given)

@@ -29,6 +29,7 @@ from livarot.model import build
 from livarot.model.derived import Derived
 from livarot.model.labels import Labels, check_labels
 from livarot.model.ragged import STORED, Rows
+from livarot.model.shown import html_of, problem_lines, text_of
 from livarot.model.units import PLAIN, Units
 from livarot.model.validation import check_parameters
 from livarot.storage import content_digest
@@ -66,9 +67,10 @@ class Problem:
             object.__setattr__(self, "units", self.units._replace(discount=self.discount))
 
     def __repr__(self) -> str:
-        named = {name: getattr(self, name) for name in ("states", "actions", "stages")}
-        told = self._header() | {name: labels for name, labels in named.items() if labels is not None}
-        return f"Problem({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        return text_of("Problem", problem_lines(self))
+
+    def _repr_html_(self) -> str:
+        return html_of("Problem", problem_lines(self))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields that a copy or a pickle holds: not what is derived, which can be computed again."""
@@ -126,6 +128,11 @@ class Problem:
         """Which pairs have a next state, (H, S, A): available actions, and action 0 of terminal states."""
         counts = self.rows.outcomes.reshape(-1, self.n_states, self.n_actions)
         return np.asarray((counts > 0)[self.stage_table])
+
+    @cached_property
+    def all_exist(self) -> bool:
+        """Does every pair exist?"""
+        return bool(self.rows.outcomes.all())
 
     @cached_property
     def available(self) -> BoolArray:
@@ -197,7 +204,7 @@ class Problem:
 
         states, actions, choices = check_episodes(self, episodes)
         stages = np.arange(self.horizon)
-        pair = (self.stage_table * self.n_states + states[:, :-1]) * np.int64(self.n_actions) + actions
+        pair = (self.stage_table.astype(np.int64) * self.n_states + states[:, :-1]) * self.n_actions + actions
         paid = self.reward[stages, states[:, :-1], actions]
         if self.next_reward is not None:
             paid = paid + self.next_reward[self.rows.row_start[pair] + choices]
@@ -239,14 +246,12 @@ class Problem:
     def _tensors(self) -> dict[str, NDArray[Any]]:
         own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
         more = {"next_reward": self.next_reward, "terminal_reward": self.terminal_reward, "terminal": self.terminal}
-        own |= {
-            name: part for name, part in more.items() if part is not None
-        }  # files of other problems stay as they were
+        own |= {name: part for name, part in more.items() if part is not None}  # others' files stay as they were
         return {name: getattr(self.rows, name) for name in STORED} | own
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MNLMDP:
     """A :class:`Problem` with its true parameter: for the simulator, the planner and the judge.
 
@@ -266,6 +271,12 @@ class MNLMDP:
         theta = np.require(require_finite("theta", self.theta), requirements=["C", "W"])
         check_parameters(theta, self.problem.theta_shape, self.problem.param_bound)
         object.__setattr__(self, "theta", theta)
+
+    def __repr__(self) -> str:
+        return text_of(type(self).__name__, problem_lines(self.problem, self.theta))
+
+    def _repr_html_(self) -> str:
+        return html_of(type(self).__name__, problem_lines(self.problem, self.theta))
 
     @property
     def original_theta(self) -> FloatArray:

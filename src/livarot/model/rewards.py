@@ -53,7 +53,7 @@ def read_gains(reward: Any, cost: Any, long: Long, terminal: BoolArray | None, n
     given, argument, sign = one_of(reward, cost)
     if given is None:
         raise bad("reward", "is missing", cure="give reward= or cost=, any finite numbers")
-    exists = long.counts[long.stage_table] > 0  # (H, S, A)
+    exists = _exists(long)
     if terminal is not None:
         exists = exists & ~terminal[:, None]
     if hasattr(given, "to_dict") and not isinstance(given, Mapping):  # a pandas Series
@@ -71,7 +71,7 @@ def _by_array(argument: str, given: Any, long: Long, exists: BoolArray) -> Float
     _, n_states, n_actions = shape = exists.shape
     array = given if isinstance(given, np.ndarray) else np.asarray(require_finite(argument, given))
     if array.shape in (shape[1:], shape):
-        if exists.all():
+        if exists[0].all() and long.counts.all():
             return np.broadcast_to(require_finite(argument, array), shape)
         if array.dtype.kind == "f" and not np.ma.is_masked(array):
             array = np.where(exists, array, 0.0)  # whatever stands at pairs that do not exist
@@ -218,12 +218,12 @@ def normalise(
     gains: Gains, end: FloatArray | None, long: Long, terminal: BoolArray | None, discount: float, cost: bool
 ) -> Normalised:
     """The rewards as they are, if every step is worth between 0 and 1; else mapped so that it is."""
-    exists = long.counts[long.stage_table] > 0
+    exists = _exists(long)
     base, finals = gains.base, np.zeros(long.counts.shape[1]) if end is None else end
     if terminal is not None:
         base = np.array(base)
         base[:, terminal, 0] = (1.0 - discount) * finals[terminal]  # keeps V_h(s) = g(s)
-    paid = base if exists.all() else base[exists]
+    paid = base if long.counts.all() else base[exists]
     low, least = float(paid.min()), float(finals.min())
     high = max(float(paid.max()), _largest(base, gains.more, finals, long, discount))
     if low >= 0.0 and least >= 0.0 and high <= 1.0:
@@ -231,8 +231,9 @@ def normalise(
     if least != 0.0:
         high = max(float(paid.max()), _largest(base, gains.more, finals - least, long, discount))
     scale = high - low
-    if not np.isfinite(scale):
-        raise bad("cost" if cost else "reward", f"from {low:.6g} to {high:.6g}: the range is not a number")
+    if not scale < 1e150:  # its square is the scale of variances
+        cure = "use larger units"
+        raise bad("cost" if cost else "reward", f"from {low:.6g} to {high:.6g}: the range is too wide", cure=cure)
     scale = scale if scale > 0.0 else 1.0
     units = Units(low, scale, least, discount, cost)
     reward = _kernel_array(np.where(exists, np.clip((base - low) / scale, 0.0, 1.0), 0.0))
@@ -240,13 +241,22 @@ def normalise(
     return Normalised(reward, more, None if end is None else (end - least) / scale, units)
 
 
+def _exists(long: Long) -> BoolArray:
+    """Which pairs have rows, (H, S, A)."""
+    if long.counts.all():
+        return np.broadcast_to(np.True_, (len(long.stage_table), *long.counts.shape[1:]))
+    return np.asarray(long.counts[long.stage_table] > 0)
+
+
 def _kernel_array(array: FloatArray) -> FloatArray:
     return np.require(array, requirements=["C", "W"])  # for read-only arrays kernels would be compiled again
 
 
 def _largest(base: FloatArray, more: list[FloatArray] | None, end: FloatArray, long: Long, discount: float) -> float:
-    """The most that a step can be worth, the last one with the discounted terminal reward."""
+    """The most that a step can be worth by what follows it: its next state, the terminal reward of the last one."""
     most, last = -np.inf, len(base) - 1
+    if more is None and not end.any():
+        return most
     for h, table in enumerate(long.stage_table.tolist()):
         if more is None and h < last:
             continue

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray
+from livarot.errors import bad, require_finite, require_share
 
 
 class Units(NamedTuple):
@@ -78,3 +79,11 @@ class Units(NamedTuple):
 
 
 PLAIN = Units()
+
+
+def units_of(given: list[Any]) -> Units:
+    """The units that stand in a file's header."""
+    numbers: Any = require_finite("units", given).tolist()
+    if len(numbers) != len(Units._fields) or numbers[1] <= 0.0 or numbers[4] not in (0.0, 1.0):
+        raise bad("units", f"{given} are not units of rewards")
+    return Units(numbers[0], numbers[1], numbers[2], require_share("discount", numbers[3]), bool(numbers[4]))

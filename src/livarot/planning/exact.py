@@ -23,23 +23,39 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import maximum
 from livarot.core.tolerances import TIE
-from livarot.core.views import Bundle, opened, part
+from livarot.core.views import Bundle, listing_of, opened, part
 from livarot.errors import bad, require_finite
-from livarot.model.after import After, after, blank_policy, blank_values, gains, outcome_kinds, worth
+from livarot.model.after import After, after, first_actions, gains, last_filled, outcome_kinds, worth
+from livarot.model.derived import derived
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
 from livarot.planning.solution import Arrays, Solution
 
 
-class Stages(NamedTuple):
-    """What every backward induction with known probabilities reads."""
+class Layout(NamedTuple):
+    """What it reads of a problem."""
 
     row_start: IntArray
     kind: Int32Array  # (rows,) of outcomes: their next states, or as :mod:`livarot.model.after` numbers them
     stage_table: Int32Array
     reward: FloatArray  # (H, S, A), -inf where the pair does not exist
     after: After
+
+
+class ListedLayout(Layout):
+    """The same, listed once for all bundles; a copy is a plain one."""
+
+    listing: Any = None
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return Layout, tuple(self)
+
+
+class Stages(NamedTuple):
+    """What every backward induction with known probabilities reads."""
+
+    model: Layout
     room: FloatArray  # (kinds,)
     prob: FloatArray
     base: IntArray  # (H,)
@@ -67,12 +83,13 @@ def solve_kernel(problem: Problem, kernel: Kernel) -> Arrays:
 def empty_solution(problem: Problem) -> Arrays:
     """The arrays of a solution, to be filled."""
     h, s, a = problem.reward.shape
-    return Arrays(blank_values(problem, 1)[0], np.empty((h, s, a)), blank_policy(problem, 1)[0], np.empty((h, s)))
+    policy = np.zeros((h, s), dtype=np.int32) if problem.all_exist else first_actions(problem).copy()
+    return Arrays(last_filled(problem, np.zeros((h + 1, s))), np.empty((h, s, a)), policy, np.empty((h, s)))
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
     """:func:`evaluate` for probabilities that are already computed and a policy that was checked; normalised."""
-    value: FloatArray = blank_values(problem, 1)[0]
+    value = last_filled(problem, np.zeros((problem.horizon + 1, problem.n_states)))
     _evaluate(Bundle(_Evaluating(stages_of(problem, kernel), *played(policy), value)))
     return value
 
@@ -86,18 +103,16 @@ def played(policy: NDArray[Any]) -> tuple[Int32Array, FloatArray]:
 
 def stages_of(problem: Problem, kernel: Kernel) -> Stages:
     """The :class:`Stages` of a problem with a kernel."""
-    rows, follow = problem.rows, after(problem)
-    room = np.empty(len(follow.state))
-    return Stages(
-        rows.row_start,
-        outcome_kinds(problem),
-        problem.stage_table,
-        gains(problem),
-        follow,
-        room,
-        kernel.prob,
-        kernel.base,
-    )
+    layout = _layout(problem)
+    return Stages(layout, np.empty(len(layout.after.state)), kernel.prob, kernel.base)
+
+
+@derived
+def _layout(problem: Problem) -> Layout:
+    parts = outcome_kinds(problem), problem.stage_table, gains(problem), after(problem)
+    layout = ListedLayout(problem.rows.row_start, *parts)
+    layout.listing = listing_of(layout)
+    return layout
 
 
 def checked_solution(problem: Problem, solution: Any) -> Arrays:
@@ -109,7 +124,7 @@ def checked_solution(problem: Problem, solution: Any) -> Arrays:
     solution = solution.normalised if isinstance(solution, Solution) else solution
     for name, size in expected.items():
         check_shape(f"solution.{name}", getattr(solution, name), size)
-    q = solution.q if problem.exists.all() else np.where(problem.exists, solution.q, 0.0)
+    q = solution.q if problem.all_exist else np.where(problem.exists, solution.q, 0.0)
     numbers = {"value": solution.value, "q": q, "variance": solution.variance}
     numbers = {name: require_finite(f"solution.{name}", part) for name, part in numbers.items()}
     return Arrays(numbers["value"], solution.q, check_policy(problem, solution.policy), numbers["variance"])
@@ -146,17 +161,17 @@ class _Evaluating(NamedTuple):
 def _solve(task):
     t = opened(task)
     horizon, n_states, n_actions = t.q.shape
-    n_pairs, stages = n_states * n_actions, t.stages
+    n_pairs, stages, model = n_states * n_actions, t.stages, t.stages.model
     for h in range(horizon - 1, -1, -1):
-        starts = part(stages.row_start, stages.stage_table[h] * n_pairs, n_pairs + 1)
+        starts = part(model.row_start, model.stage_table[h] * n_pairs, n_pairs + 1)
         weights = part(stages.prob, stages.base[h] + starts[0], starts[n_pairs] - starts[0])
-        follow = worth(stages.after, t.value[h + 1], stages.room)
-        nexts = part(stages.kind, starts[0], starts[n_pairs] - starts[0])
+        follow = worth(model.after, t.value[h + 1], stages.room)
+        nexts = part(model.kind, starts[0], starts[n_pairs] - starts[0])
         for s in range(n_states):
             q = t.q[h, s]
             for a in range(n_actions):
-                total = stages.reward[h, s, a]
-                if h + 1 < horizon or not stages.after.idle:  # after the last stage all values are 0
+                total = model.reward[h, s, a]
+                if h + 1 < horizon or not model.after.idle:  # after the last stage all values are 0
                     pair = s * n_actions + a
                     mean, spread = moments(
                         weights, nexts, follow, starts[pair] - starts[0], starts[pair + 1] - starts[0]
@@ -215,7 +230,7 @@ def _evaluate(task):
     t = opened(task)
     horizon, n_states, n_played = t.actions.shape
     for h in range(horizon - 1, -1, -1):
-        follow = worth(t.stages.after, t.value[h + 1], t.stages.room)
+        follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
         for s in range(n_states):
             mixed = 0.0
             for i in range(n_played):
@@ -227,9 +242,10 @@ def _evaluate(task):
 @inner
 def _expected(stages, h, s, a, follow):
     """r + E[v] of one pair."""
-    _, n_states, n_actions = stages.reward.shape
-    pair = (stages.stage_table[h] * n_states + s) * n_actions + a
-    total = stages.reward[h, s, a]
-    for row in range(stages.row_start[pair], stages.row_start[pair + 1]):
-        total += stages.prob[stages.base[h] + row] * follow[stages.kind[row]]
+    model = stages.model
+    _, n_states, n_actions = model.reward.shape
+    pair = (model.stage_table[h] * n_states + s) * n_actions + a
+    total = model.reward[h, s, a]
+    for row in range(model.row_start[pair], model.row_start[pair + 1]):
+        total += stages.prob[stages.base[h] + row] * follow[model.kind[row]]
     return total

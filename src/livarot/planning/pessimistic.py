@@ -45,9 +45,12 @@ from livarot.planning.optimistic.rules import ShiftedPower
 
 @dataclass(frozen=True, eq=False)
 class PessimisticPlan:
-    """One policy per replica, with a lower bound of what it is worth in every model of the confidence sets."""
+    """One policy per replica, with a lower bound of what it is worth in every model of the confidence sets.
 
-    policy: NDArray[np.int32]  # (R, H, S); states that the start cannot reach keep action 0
+    Values are in the units of the rewards that were given (of costs: negative costs).
+    """
+
+    policy: NDArray[np.int32]  # (R, H, S); states that the start cannot reach keep the first action
     value: FloatArray  # (R, H + 1, S) lower bounds of the worst value, up to the tie tolerance
     lower: FloatArray  # (R,) <= the policy's value at the start, in every model of the sets
     upper: FloatArray  # (R,) >= the best worst value that any policy has
@@ -80,10 +83,10 @@ def pessimistic_plan(
     rule = WORST if solver is None else replace(WORST, settings=solver.settings())
     plan: Any = optimistic_plan(problem, estimate, radius, rule)  # a rule with a bound: no part of it is None
     given = TIE * (1.0 + np.abs(plan.value[:, :-1]).max(axis=2)).sum(axis=1)
-    policy = np.asarray(plan.policy, dtype=np.int32)
-    return PessimisticPlan(
-        policy, plan.value, plan.start_value - given, plan.upper, plan.center, plan.gram, plan.radius
-    )
+    policy, units, horizon = np.asarray(plan.policy, dtype=np.int32), problem.units, problem.horizon
+    value = units.values(plan.value.swapaxes(0, 1), horizon).swapaxes(0, 1)
+    lower, upper = (np.asarray(units.value(x, horizon)) for x in (plan.start_value - given, plan.upper))
+    return PessimisticPlan(policy, value, lower, upper, plan.center, plan.gram, plan.radius)
 
 
 @inner

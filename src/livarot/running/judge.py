@@ -26,9 +26,9 @@ from livarot.model.episodes import Episodes, Plan
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
+from livarot.running.coverage import coverage
 from livarot.simulation.rollout import World, rollout, rollout_mixed, unplayed
 
-LAST_BIT = 1 << 31  # of a word of ``RunResult.stage_bits``
 REFUSED, DOUBTFUL, FINE = 0, 1, 2  # verdicts on a plan: not played; some distance is not a number; as it should be
 _NOTHING, _NO_TABLE = np.empty(0), np.empty((0, 0, 0))
 
@@ -111,7 +111,7 @@ class Judge:
             outcome_kinds(problem),
             after(problem),
             _NOTHING if problem.next_reward is None else problem.next_reward,
-            int(problem.exists.all()),
+            int(problem.all_exist),
             value,
             np.stack([s.variance for s in solutions]),
             value @ problem.start,
@@ -386,56 +386,3 @@ def earned(truth, states, actions, choices):
             total += faded * truth.more[world.row_start[pair] + choices[h]]
         faded *= truth.after.discount
     return total + faded * truth.after.end[states[len(actions)]]
-
-
-@inner
-def coverage(truth, beliefs, covered, bits, away):
-    """1 where |theta* - center|_gram <= radius for every parameter; a parameter's bit is set where it holds for it.
-
-    Returns whether all distances are numbers.
-    """
-    parameters, d = truth.theta.shape[1], truth.theta.shape[2]
-    size = truth.gram_start[len(truth.gram_start) - 1]
-    target, middle, metric = flat(truth.theta), flat(beliefs.center), flat(beliefs.gram)
-    radius, numbers = beliefs.radius, True
-    for r in range(len(radius)):
-        limit = radius[r] * radius[r] * (1.0 + 1e-12)
-        inside, word, bit = True, 0, 1
-        for k in range(bits.shape[1]):
-            bits[r, k] = 0
-        for k in range(parameters):
-            first, here = ((r if len(truth.theta) > 1 else 0) * parameters + k) * d, (r * parameters + k) * d
-            total = square_distance(truth, target, first, middle, here, metric, (r * parameters + k) * size, away)
-            if total <= limit:  # NaN is not inside
-                bits[r, word] |= np.int32(bit)
-            else:
-                inside = False
-                numbers &= total < np.inf
-            bit *= 2
-            if bit > LAST_BIT:
-                word, bit = word + 1, 1
-        covered[r] = 1.0 if inside else 0.0
-    return numbers
-
-
-@inner
-def square_distance(truth, target, first, middle, here, metric, at, away):
-    """|x|^2 in the packed metric that begins at ``at``, x = target - middle, from ``first`` and ``here`` on."""
-    total = 0.0
-    for b in range(len(truth.block_start) - 1):
-        base, n = truth.block_start[b], truth.block_start[b + 1] - truth.block_start[b]
-        row = at + truth.gram_start[b]
-        if n == 2:  # the same, unrolled
-            c, e = truth.block_coords[base], truth.block_coords[base + 1]
-            x, y = target[first + c] - middle[here + c], target[first + e] - middle[here + e]
-            total += x * x * metric[row] + y * (2.0 * metric[row + 2] * x + metric[row + 3] * y)
-            continue
-        for i in range(n):  # twice what is below the diagonal: the Gram matrix is symmetric
-            c = truth.block_coords[base + i]
-            x, part = target[first + c] - middle[here + c], 0.0
-            away[i] = x
-            for j in range(i):
-                part += metric[row + j] * away[j]
-            total += x * (2.0 * part + metric[row + i] * x)
-            row += n
-    return total

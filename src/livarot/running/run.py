@@ -109,6 +109,7 @@ def _result(
         columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
         facts_source=partial(_facts, models, agent, n_episodes),
         stage_bits=None if np.isnan(columns["covered"]).all() else bits,
+        units=problem.units,
     )
 
 

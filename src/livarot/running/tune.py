@@ -28,6 +28,7 @@ from livarot.errors import Interrupted, LivarotError, bad, require_callable, req
 from livarot.extras import extras_explained
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
+from livarot.model.shown import html_of, text_of
 from livarot.running.result import RunResult
 from livarot.running.run import run
 from livarot.system.progress import counted
@@ -44,7 +45,7 @@ METRICS = ("regret", "realised_regret")
 Metric = Callable[[RunResult], Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TuneResult:
     """Every point of the grid with its scores, in grid order; smaller is better."""
 
@@ -55,6 +56,20 @@ class TuneResult:
     points: tuple[dict[str, Any], ...]
     agents: tuple[Agent[Any], ...] = field(repr=False)
     scores: FloatArray = field(repr=False)  # (points, seeds)
+
+    def __repr__(self) -> str:
+        return text_of(f"TuneResult({self.agent})", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of(f"TuneResult({self.agent})", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        sizes = f"{len(self.points)} points, {len(self.seeds)} seeds of {self.n_episodes} episodes"
+        lines = {"metric": f"{self.metric}, smaller is better", "grid": sizes, "best": repr(self.best)}
+        for rank, i in enumerate(np.argsort(self.mean, kind="stable")[:6].tolist(), start=1):
+            settings = ", ".join(f"{name}={_plain(value)}" for name, value in self.points[i].items())
+            lines[f"{rank}."] = f"{self.mean[i]:.6g} +- {self.se[i]:.2g}  {settings}"
+        return lines
 
     @property
     def mean(self) -> FloatArray:

@@ -1,6 +1,7 @@
 """Off-policy evaluation as a whole: agreement, overlap, warnings, and intervals that cover."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 import livarot
 from livarot.data import DataWarning, evaluate_policy, policy_table, read_episodes, value_interval, write_policy
+from livarot.model.units import Units
 from tests.support.offline_logs import PAYS, behaviour, fitted, make_log, target, to_mdp, truth
 from tests.twins import evaluation as twin
 
@@ -188,6 +190,41 @@ def test_what_is_refused(case):
     other = to_mdp(fitted(log), 5)
     loud = read_episodes(log.assign(state=log.state.str.upper()).drop(columns="next_state"))
     refused("log: was read with other labels", loud, np.zeros((5, 3), dtype=int), mdp=other)
+
+
+def test_discounted_costs_of_any_scale(case):
+    """The same log in other units, with a discount: every estimate follows, the model as its evaluation says."""
+    log, fit, mdp = case
+    problem = replace(mdp.problem, discount=0.9, units=Units(low=-30.0, scale=50.0, discount=0.9))
+    dear = livarot.MNLMDP(problem, mdp.theta)
+    table = log.assign(reward=50.0 * log.reward - 30.0)
+    faded = table.assign(reward=table.reward * 0.9**table.step)
+    found = evaluate_policy(table, target(), fit, dear)
+    by_hand = evaluate_policy(faded, target())
+    for name in ("behaviour", "importance sampling", "per-decision", "weighted per-decision"):
+        assert found[name] == pytest.approx(by_hand[name], rel=1e-12)
+    first = log[log.step == 0].state.value_counts(normalize=True).reindex(["new", "used", "worn"], fill_value=0.0)
+    assert found["model"].value == pytest.approx(first.to_numpy() @ livarot.evaluate(dear, target())[0], rel=1e-12)
+    assert found["doubly robust"].value == pytest.approx(found["model"].value, abs=4.0 * found["doubly robust"][1])
+    v = livarot.evaluate(dear, target())
+    r = problem.units.reward(problem.reward)
+    q = lambda t, s, a: r[t, s, a] + 0.9 * dear.probabilities(t, s, a) @ v[t + 1][problem.next_states(t, s, a)]  # noqa: E731
+    b = twin.frequencies(_lists(log))
+    values = []
+    for steps in _lists(table):  # the recursion with a discount: V + rho (r + 0.9 next - Q)
+        after = 0.0
+        for t in reversed(range(4)):
+            s, a, gain, _ = steps[t]
+            after = v[t, s] + target()[t, s, a] / b(t, s, a) * (gain + 0.9 * after - q(t, s, a))
+        values.append(after)
+    assert found["doubly robust"].value == pytest.approx(np.mean(values), rel=1e-10)
+    known = evaluate_policy(read_episodes(log.drop(columns="reward"), dear), target(), fit, dear)
+    assert known["behaviour"].value == pytest.approx(
+        np.mean([sum(0.9**t * r[t, s, a] for t, (s, a, *_) in enumerate(e)) for e in _lists(log)]), rel=1e-12
+    )
+    ended = livarot.MNLMDP(replace(mdp.problem, terminal_reward=np.ones(3)), mdp.theta)
+    with pytest.raises(livarot.LivarotError, match="rewards depend on the next state"):
+        read_episodes(log, ended, reward=None)
 
 
 def test_states_without_advice():

@@ -1,5 +1,7 @@
 """Value intervals: gradient against finite differences of a twin, both kinds against each other and the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import livarot
 from livarot.data import bootstrap, value_interval
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.model.probabilities import transition_kernel
+from livarot.model.units import Units
 from tests.support.machine_logs import TRUTH, WEAR, fitted, to_mdp
 from tests.twins.plans import value as twin_value
 
@@ -49,6 +52,34 @@ def test_the_gradient_is_that_of_the_twin(per_stage):
         step[k, j] = 1e-5
         assert gradient[k, j] == pytest.approx((at(mdp.theta + step) - at(mdp.theta - step)) / 2e-5, abs=1e-8)
     assert np.abs(gradient).max() > 0.01
+
+
+def test_the_gradient_with_a_discount_rewards_of_next_states_and_units():
+    """By central differences of the library's own evaluation, which has twins of its own."""
+    mdp = to_mdp(fitted(), 3)
+    rng = np.random.default_rng(4)
+    more = rng.random(mdp.problem.rows.n_rows)
+    end = rng.random(mdp.problem.n_states)
+    problem = replace(
+        mdp.problem,
+        discount=0.8,
+        next_reward=more,
+        terminal_reward=end,
+        units=Units(-2.0, 30.0, 1.0, 0.8),
+        param_bound=9.0,
+    )
+    policy = rng.dirichlet(np.ones(2), size=(3, 4))
+    value, gradient, _ = value_and_gradient(problem, transition_kernel(livarot.MNLMDP(problem, mdp.theta)), policy)
+
+    def at(theta):
+        return float(problem.start @ livarot.evaluate(livarot.MNLMDP(problem, theta), policy)[0])
+
+    assert value == pytest.approx(at(mdp.theta), rel=1e-12)
+    for k, j in np.ndindex(*gradient.shape):
+        step = np.zeros_like(gradient)
+        step[k, j] = 1e-5
+        assert gradient[k, j] == pytest.approx((at(mdp.theta + step) - at(mdp.theta - step)) / 2e-5, abs=1e-6)
+    assert np.abs(gradient).max() > 0.1
 
 
 def test_delta_is_the_formula_and_in_the_units_of_the_columns():

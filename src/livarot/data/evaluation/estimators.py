@@ -10,6 +10,8 @@ With ratios rho_t = pi_t(a_t|s_t)/b_t(a_t|s_t), w_t = rho_0 ... rho_t (w_{-1} = 
 Q and V are the policy's values in a fitted model.  The first two are unbiased if b is known and positive wherever pi
 is; the third is biased by O(1/n) and varies less; the last is right if b or the model is, and varies least if both are.
 
+With a discount, r_t is the discounted reward, and V_t and Q_t are multiplied by discount^t.
+
 A value is a mean of influences x_i plus a constant, so its standard error is sd(x)/sqrt(n); the ratio's influence is
 sum_t w_t (r_t - R_t)/mean(w_t), R_t the ratio.  If b was estimated, x is replaced by its residual on the scores
 (:mod:`livarot.data.evaluation.behaviour`).  Intervals are normal ones with Student's quantiles: for large n, and only
@@ -26,6 +28,7 @@ from scipy.stats import t as student
 
 from livarot.core.arrays import FloatArray
 from livarot.data.evaluation.logged import LoggedEpisodes
+from livarot.model.after import outcome_kinds, worths
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import Problem
 from livarot.planning.exact import evaluate_kernel
@@ -71,26 +74,29 @@ def weighted_per_decision(log: LoggedEpisodes, weight: FloatArray) -> FloatArray
     return np.asarray(ratio.sum() + (share * (log.reward - ratio)).sum(axis=1))
 
 
-def doubly_robust(log: LoggedEpisodes, weight: FloatArray, value: FloatArray, q: FloatArray) -> FloatArray:
-    """(n,) from the values (H + 1, S) and (H, S, A) of the policy in a model."""
+def doubly_robust(
+    log: LoggedEpisodes, weight: FloatArray, value: FloatArray, q: FloatArray, discount: float = 1.0
+) -> FloatArray:
+    """(n,) from the values (H + 1, S) and (H, S, A) of the policy in a model; rewards of the log are discounted."""
     at = np.arange(log.n_steps)
+    faded = np.power(discount, at)
     before = np.concatenate((np.ones((len(log), 1)), weight[:, :-1]), axis=1)
-    terms = before * value[at, log.state] + weight * (log.reward - q[at, log.state, log.action])
+    terms = before * faded * value[at, log.state] + weight * (log.reward - faded * q[at, log.state, log.action])
     return np.asarray(np.where(log.live, terms, 0.0).sum(axis=1))
 
 
 def values_in(problem: Problem, kernel: Kernel, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """V (H + 1, S) and Q (H, S, A) of a policy (H, S, A)."""
-    value = evaluate_kernel(problem, kernel, policy)
-    q, rows, n_pairs = problem.reward.copy(), problem.rows, problem.n_states * problem.n_actions
+    """V (H + 1, S) and Q (H, S, A) of a policy (H, S, A), in the units of the rewards that were given."""
+    value, n_pairs = evaluate_kernel(problem, kernel, policy), problem.n_states * problem.n_actions
+    q, rows, kinds, ahead = problem.reward.copy(), problem.rows, outcome_kinds(problem), worths(problem, value)
     for h in range(problem.horizon):
         first = problem.stage_table[h] * n_pairs
         starts = rows.row_start[first : first + n_pairs + 1]
-        inside = slice(starts[0], starts[-1])
+        pair = np.repeat(np.arange(n_pairs), np.diff(starts))
         weights = kernel.prob[kernel.base[h] + starts[0] : kernel.base[h] + starts[-1]]
-        terms = weights * value[h + 1][rows.next_state[inside]]
-        q[h] += np.add.reduceat(terms, starts[:-1] - starts[0]).reshape(q[h].shape)
-    return value, q
+        terms = weights * ahead[h][kinds[starts[0] : starts[-1]]]
+        q[h] += np.bincount(pair, weights=terms, minlength=n_pairs).reshape(q[h].shape)
+    return problem.units.values(value, problem.horizon), problem.units.values(q, problem.horizon)
 
 
 def interval(influence: FloatArray, level: float, scores: FloatArray | None = None) -> Interval:

@@ -45,8 +45,8 @@ from livarot.data.evaluation.logged import LoggedEpisodes, read_episodes
 from livarot.data.evaluation.result import PolicyEvaluation
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
 from livarot.data.fitting.newton import maximise
-from livarot.data.reading.table import DataWarning, warn
-from livarot.data.use.intervals import value_and_gradient
+from livarot.data.reading.table import DataWarning
+from livarot.data.use.intervals import start_value, value_and_gradient
 from livarot.data.use.policy_table import policy_array
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
@@ -116,7 +116,7 @@ def evaluate_policy(
         if mdp is None:
             raise bad("mdp", "is not given", cure="pass fit.to_mdp(...) too")
         check_own(fit, mdp)
-    episodes = log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp)
+    episodes = _discounted(log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp), mdp)
     made = behaviour_of(episodes, behaviour)
     table = policy_array(policy, episodes.labels, mdp, made.visits > 0)
     _check_log(episodes, table, mdp)
@@ -139,6 +139,13 @@ def evaluate_policy(
     return result
 
 
+def _discounted(log: LoggedEpisodes, mdp: MNLMDP | None) -> LoggedEpisodes:
+    """The episodes with the rewards discounted as the model does."""
+    if mdp is None or mdp.problem.discount == 1.0:
+        return log
+    return replace(log, reward=log.reward * np.power(mdp.problem.discount, np.arange(log.n_steps)))
+
+
 def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> None:
     if len(log) < 2:
         raise bad("log", f"has {len(log)} episode", cure="an interval needs two at least, better hundreds")
@@ -152,7 +159,7 @@ def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> No
         step = np.broadcast_to(np.arange(log.n_steps), log.state.shape)
         off = log.live & ~mdp.problem.reachable[step, log.state]
         if off.any():
-            warn(
+            _tell(
                 f"{int(off.sum())} logged steps are in states that the model's start cannot reach at that step: "
                 "a plan has no advice there"
             )
@@ -171,14 +178,14 @@ def _by_model(
     n, first = len(log), np.bincount(log.state[:, 0], minlength=mdp.problem.n_states) / len(log)
     problem = replace(mdp.problem, start=first)
     kernel = transition_kernel(mdp)
-    value = evaluate_kernel(problem, kernel, table)[0]
+    value = problem.units.value(evaluate_kernel(problem, kernel, table)[0], problem.horizon)
     centre = float(first @ value)
     if kind == "bootstrap":
         draws, _ = bootstrap(fit, n_resamples, seed)
         rng = stream(seed, "first states")
-        values = np.array(
-            [rng.multinomial(n, first) / n @ evaluate_kernel(problem, own, table)[0] for own in kernels(problem, draws)]
-        )
+        starts = [rng.multinomial(n, first) / n for _ in draws]
+        pairs = zip(starts, kernels(problem, draws), strict=True)
+        values = np.array([start_value(replace(problem, start=begin), own, table) for begin, own in pairs])
         lower, upper = np.quantile(values, (0.5 - level / 2.0, 0.5 + level / 2.0))
         return Interval(centre, float(values.std(ddof=1)), float(lower), float(upper))
     slope = value_and_gradient(problem, kernel, table)[1] * problem.feature_scale
@@ -200,7 +207,8 @@ def _robust_influence(
 ) -> FloatArray:
     """Doubly robust values of the episodes, each with the Q of the fit or of a refit without its fold."""
     if cross_fit == 0:
-        return doubly_robust(log, weight, *values_in(mdp.problem, transition_kernel(mdp), table))
+        found = values_in(mdp.problem, transition_kernel(mdp), table)
+        return doubly_robust(log, weight, *found, mdp.problem.discount)
     if not 2 <= cross_fit <= len(log):
         raise bad(
             "cross_fit", f"{cross_fit} folds of {len(log)} episodes", cure="use 0, or 2 to the number of episodes"
@@ -211,7 +219,8 @@ def _robust_influence(
     for k in range(cross_fit):
         own = next(iter(kernels(mdp.problem, _refit(log, fit, fold != k)[None])))
         here = fold == k
-        influence[here] = doubly_robust(log, weight, *values_in(mdp.problem, own, table))[here]
+        found = values_in(mdp.problem, own, table)
+        influence[here] = doubly_robust(log, weight, *found, mdp.problem.discount)[here]
     return influence
 
 
@@ -265,25 +274,30 @@ def _no_overlap(log: LoggedEpisodes, table: FloatArray, weight: FloatArray, made
     return frame.sort_values("steps", ascending=False, kind="stable").set_index(["state", "action"])
 
 
+def _tell(message: str) -> None:
+    """A warning at the line that called :func:`evaluate_policy` (through ``checked``, two functions up)."""
+    warnings.warn(message, DataWarning, stacklevel=5)
+
+
 def _warn(result: PolicyEvaluation) -> None:
     lost, size = result.no_overlap, float(result.effective.min())
     if len(lost):
         state, action = lost.index[0]
         first = lost.iloc[0]
-        warn(
+        _tell(
             f"no overlap: the policy takes {action!r} in {state!r} ({int(first.steps)} logged steps, the first one is "
             f"step {int(first.first_step)}), which was never logged there; {len(lost)} (state, action) in all: what "
             "follows them rests on the model alone, and importance sampling counts it as 0"
         )
     if size == 0.0:
         step = int(np.argmax(result.effective == 0.0))
-        warn(
+        _tell(
             f"from step {step} on no logged episode follows the policy: importance sampling and the doubly robust "
             "estimate are left out; judge the policy by the model, or collect more"
         )
     elif size < LEAST_EFFECTIVE:
         step = int(np.argmax(result.effective < LEAST_EFFECTIVE))
-        warn(
+        _tell(
             f"the effective sample size falls to {size:.1f} of {result.n_episodes} episodes (below "
             f"{LEAST_EFFECTIVE:.0f} from step {step} on): do not trust intervals that weigh episodes"
         )

@@ -78,7 +78,8 @@ def read_episodes(
     episode, step, state, action : names of columns.  Steps are put in order within each episode; whole numbers must
         follow each other without a gap, and begin alike in all episodes.
     next_state : if there is such a column, it must agree with the state of the step that follows.
-    reward : column of rewards; if it is None, or "reward" and not there, rewards are those of the model.
+    reward : column of rewards (negative costs; a terminal reward belongs to the last step), not discounted; if it is
+        None, or "reward" and not there, rewards are those of the model.
     probability : column with the probability of the logged action under the policy that made the log, if it is known.
 
     >>> log = {"episode": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": list("abaa"), "action": [0, 1, 1, 0],
@@ -163,8 +164,11 @@ def _rewards(
         return np.asarray(_placed(np.asarray(data.numbers(reward, "reward"), dtype=np.float64), row))
     if model is None:
         raise bad("reward", "is not given, and there is no model", cure="name the column of rewards")
+    if model.problem.next_reward is not None or model.problem.terminal_reward is not None:
+        problem = "is not given, and the model's rewards depend on the next state"
+        raise bad("reward", problem, cure="name the column of rewards (with the terminal reward at the last step)")
     horizon, n_steps = model.problem.horizon, row.shape[1]
     if n_steps > horizon:
         raise bad("table", f"an episode has {n_steps} steps, the model {horizon}", cure="give a longer horizon")
-    found = model.problem.reward[np.arange(n_steps), state, action]
+    found = model.problem.units.reward(model.problem.reward[np.arange(n_steps), state, action])
     return np.where(row >= 0, found, 0.0)

@@ -38,8 +38,8 @@ from scipy.linalg import eigh
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
 from livarot.data.fitting.bootstrap import check_own
-from livarot.data.fitting.inference import inverse
 from livarot.data.fitting.likelihood import derivatives
+from livarot.data.fitting.sandwich import inverse
 from livarot.data.reading.choices import Choices
 from livarot.data.use.intervals import as_probabilities, start_value, value_and_gradient
 from livarot.data.use.plans import confidence_ellipsoids, observed_counts

@@ -94,16 +94,20 @@ def robust_radius(
     *,
     n_resamples: int = 200,
     seed: int = 0,
-    resample: str = "observed",
+    resample: str = "auto",
     simultaneous: bool = True,
+    cluster: Any = None,
 ) -> FloatArray:
-    """Radii of KL balls, (S, A), or (H, S, A) where stages differ: see the head of this module."""
+    """Radii of KL balls, (S, A), or (H, S, A) where stages differ: see the head of this module.
+
+    ``resample`` and ``cluster`` are those of :func:`livarot.data.bootstrap`: a fit with clusters resamples them.
+    """
     check_own(fit, mdp)
     if n_resamples * (1.0 - level) < 1.0:
         need = math.ceil(1.0 / (1.0 - level))
         raise bad("n_resamples", f"{n_resamples} refits have no {level:g} quantile", cure=f"use at least {need}")
     problem = mdp.problem
-    draws = bootstrap(fit, n_resamples, seed, resample=resample)
+    draws = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
     nominal = transition_kernel(mdp)
     far = np.stack([_divergence(problem, nominal, own) for own in kernels(problem, draws.theta)])
     radius = np.quantile(far, level, axis=0, method="higher")

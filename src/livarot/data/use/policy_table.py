@@ -22,6 +22,7 @@ from livarot.data.use.intervals import as_probabilities
 from livarot.data.use.plans import observed_counts
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad, require_finite
+from livarot.model.after import first_actions
 from livarot.model.labels import Labels, ModelLabels, refuse
 from livarot.model.problem import MNLMDP
 from livarot.storage import spreadsheet_safe as guarded
@@ -123,7 +124,8 @@ def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: 
         h, s = (int(i) for i in lost[0])
         problem = f"no action for {labels.states[s]!r} at stage {h}"
         raise bad("policy", problem, index=(h, s), count=len(lost), cure="list every state that can be reached")
-    found[~listed, 0] = 1.0
+    stage, state = np.nonzero(~listed)
+    found[stage, state, 0 if mdp is None else first_actions(mdp.problem)[stage, state]] = 1.0
     return found
 
 

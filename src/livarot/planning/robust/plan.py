@@ -43,7 +43,7 @@ from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
-from livarot.planning.solution import Arrays, Solution
+from livarot.planning.solution import Arrays, Solution, Told
 
 CHUNK = 64  # pairs whose exponentials are taken together
 
@@ -55,8 +55,8 @@ class Plain(NamedTuple):
     dual: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class RobustSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustSolution(Told):
     """Optimal robust values of every state and stage, with the adversary's answer."""
 
     value: FloatArray  # (H + 1, S)
@@ -69,7 +69,7 @@ class RobustSolution:
     plain: Plain | None = field(default=None, repr=False)  # the numbers in normalised units
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Problem:  # type: ignore[override]
         """What was planned for."""
         return self.nominal.problem
 
@@ -215,7 +215,7 @@ def _back_up(t, h, at, plain):
     ``plain`` is None for a ball; for a penalty it says whether the value is E_p V.
     """
     future, dual, spread, gap = flat(t.future[at]), flat(t.dual[at]), flat(t.spread), 0.0
-    follow = worth(t.stages.after, t.value[h + 1], t.stages.room)
+    follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
     for begin in range(0, len(future), W):
         x, p, level = _gathered(t, h, begin, follow)
         found = ball_answer(look(x, p), level) if plain is None else penalty_answer(look(x, p), level, plain)
@@ -233,8 +233,10 @@ def _gathered(t, h, begin, follow):
 
     A pair that does not exist counts as one that is certain of 0.
     """
-    _, n_states, n_actions = t.stages.reward.shape
-    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
+    _, n_states, n_actions = t.stages.model.reward.shape
+    starts = part(
+        t.stages.model.row_start, t.stages.model.stage_table[h] * n_states * n_actions, n_states * n_actions + 1
+    )
     pairs, levels = flat(t.pairs[h % len(t.pairs)]), t.levels[h % len(t.levels)]
     numbers, base, longest = flat(t.memory), t.stages.base[h], 1
     for filling in range(2):  # first the length of the longest law, then the laws themselves
@@ -246,7 +248,7 @@ def _gathered(t, h, begin, follow):
                 continue
             for i in range(longest):
                 there = i < n
-                numbers[(1 + i) * W + k] = follow[t.stages.kind[row + i]] if there else 0.0
+                numbers[(1 + i) * W + k] = follow[t.stages.model.kind[row + i]] if there else 0.0
                 numbers[(1 + longest + i) * W + k] = t.stages.prob[base + row + i] if there else 0.0
             if n == 0:
                 numbers[(1 + longest) * W + k] = 1.0
@@ -261,7 +263,7 @@ def _solve(task, plain, policy, variance):
     for h in range(len(t.future) - 1, -1, -1):
         gap = maximum(gap, _back_up(t, h, h, plain))
         for s in range(t.value.shape[1]):
-            q, reward = t.future[h, s], t.stages.reward[h, s]
+            q, reward = t.future[h, s], t.stages.model.reward[h, s]
             for a in range(len(q)):
                 q[a] = reward[a] + q[a]
             t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, t.spread[s])
@@ -277,9 +279,9 @@ def _evaluate(task, plain, weights):
         for s in range(t.value.shape[1]):
             total = 0.0
             for i in range(t.pairs.shape[2]):
-                if weights[h, s, i] == 0.0 and flat(t.stages.reward[h])[t.pairs[h, s, i]] < 0.0:
+                if weights[h, s, i] == 0.0 and flat(t.stages.model.reward[h])[t.pairs[h, s, i]] < 0.0:
                     continue  # an action that does not exist
-                total += weights[h, s, i] * (flat(t.stages.reward[h])[t.pairs[h, s, i]] + t.future[0, s, i])
+                total += weights[h, s, i] * (flat(t.stages.model.reward[h])[t.pairs[h, s, i]] + t.future[0, s, i])
             t.value[h, s] = total
 
 
@@ -300,7 +302,7 @@ def _fill_worst(task):
     t = opened(task)
     horizon, n_states, n_actions = t.dual.shape
     for h in range(horizon):
-        follow = worth(t.stages.after, t.value[h + 1], t.stages.room)
+        follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
         for begin in range(0, n_states * n_actions, CHUNK):
             _worst_laws(t, h, begin, min(begin + CHUNK, n_states * n_actions), follow)
 
@@ -313,11 +315,11 @@ def _worst_laws(t, h, begin, end, follow):
     the limit 700).
     """
     n_pairs, eta, answer = len(flat(t.dual[h])), flat(t.dual[h]), flat(t.future[h])
-    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
+    starts = part(t.stages.model.row_start, t.stages.model.stage_table[h] * n_pairs, n_pairs + 1)
     first, exponents, grown = starts[begin], flat(t.memory), lanes(t.memory)
     for pair in range(begin, end):
         row, n = starts[pair], starts[pair + 1] - starts[pair]
-        nexts, weights = part(t.stages.kind, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
+        nexts, weights = part(t.stages.model.kind, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
         own = part(exponents, row - first, n)
         if eta[pair] == math.inf:
             _keep_minimisers(nexts, weights, follow, own)

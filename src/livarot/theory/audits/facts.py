@@ -16,6 +16,7 @@ import numpy as np
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.file_layout import Entry, Layout, Misfit
+from livarot.model.after import after
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import checked_solution, solve_kernel
@@ -37,6 +38,7 @@ PROBLEM = {
     "log_kappa_bound": Entry(float),
     "has_zero_outcomes": Entry(bool),
     "n_models": _SIZE,
+    "outcomes_pay": Entry(bool, optional=True),
 }
 TRUTH = ("optimum", "sigma_bar_star", "sigma_bar_worst", "log_kappa_star", "nu_max", "theta_norm")
 
@@ -105,7 +107,8 @@ def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
             "log_kappa_bound": log_kappa_bound(problem),
             "has_zero_outcomes": has_zero_outcomes(problem),
             "n_models": len(models),
-        },
+        }
+        | ({} if after(problem).idle else {"outcomes_pay": True}),
         "truth": {name: _range(np.array(values)) for name, values in truths.items()},
     }
 
