@@ -85,15 +85,15 @@ OMD = {"step_size": [1.0, 3.0, 10.0], "reg": [0.3, 1.0, 3.0], "beta_scale": [0.0
 RIVAL = {"step_size": [1.0, 10.0], "reg": [0.3, 1.0, 3.0, 10.0], "beta_scale": [3e-4, 1e-3, 3e-3, 0.01, 0.03]}
 MLE = {"reg": [0.1, 0.3, 1.0, 3.0, 10.0], "beta_scale": FINE}
 ADAPTIVE = {
-    "beta_scale": [0.01, 0.02, 0.05, 0.1, 0.2],
+    "beta_scale": [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
     "reg": [0.3, 1.0],
-    "pooling": [False, True],
+    "pooling": [False],
     "rule": [VarianceBonus(), JointMaximum()],
 }
 FIELD: dict[str, tuple[Any, dict[str, list[Any]]]] = {  # the default, and the grid of at most 40 points
     "livarot": (agents.Livarot(), OMD),
-    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE),
-    "adaptive-livarot-apart": (agents.AdaptiveLivarot(pooling=False), ADAPTIVE | {"pooling": [False]}),
+    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE | {"pooling": [False]}),
+    "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE | {"pooling": [True]}),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
     "sound-livarot": (agents.SoundLivarot(), {}),

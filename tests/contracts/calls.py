@@ -87,6 +87,17 @@ def array_arguments():
     }
 
 
+def other_terms():
+    """A model with costs, a discount, missing actions and a terminal state."""
+    return {k: v for k, v in model_arguments().items() if k != "reward"} | {
+        "cost": np.arange(18.0).reshape(3, 2, 3),
+        "terminal_cost": {"new": 3.0},
+        "discount": 0.9,
+        "available": {"new": ["rest", "work"], ("worn", 1): ["work"]},
+        "terminal": [2],
+    }
+
+
 def all_calls():
     """name -> (function, arguments)."""
     calls = {}
@@ -110,6 +121,15 @@ def _models(mdp, bandit):
             model_arguments() | {"features": features, "offset": None},
         ),
         "MNLMDP.from_arrays": (solved(livarot.MNLMDP.from_arrays), array_arguments()),
+        "MNLMDP.from_function in other terms": (
+            solved(livarot.MNLMDP.from_function),
+            {"features": features} | other_terms(),
+        ),
+        "MNLMDP.from_arrays in other terms": (
+            solved(livarot.MNLMDP.from_arrays),
+            {k: v for k, v in array_arguments().items() if k != "reward"} | other_terms(),
+        ),
+        "Problem.returns": (mdp.problem.returns, {"episodes": livarot.simulate(mdp, livarot.solve(mdp).policy, 2)}),
         "Problem.from_function": (livarot.Problem.from_function, known | {"features": features, "offset": None}),
         "Problem.from_arrays": (livarot.Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
@@ -343,6 +363,7 @@ def _planning(mdp, bandit):
         "solve_robust": (livarot.solve_robust, robust),
         "solve_robust with penalty": (livarot.solve_robust, robust | {"radius": None, "penalty": 1.0}),
         "evaluate_robust": (livarot.evaluate_robust, robust | {"policy": policy}),
+        "robustness_curve": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
             {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
