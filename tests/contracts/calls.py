@@ -24,8 +24,9 @@ CONTAINERS = {
     "Calibration", "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain",
     "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
     "LikelihoodRatio", "LivarotError", "LowerBound", "MirrorDescent", "ModelLabels", "NewtonSteps", "NotIdentified",
-    "Plan", "Problem", "Rate", "RewardScale", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps",
-    "Summary", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "Plan", "Problem", "Rate", "RewardScale", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution",
+    "Steps", "Summary", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked",
+    "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
