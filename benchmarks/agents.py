@@ -1,13 +1,20 @@
-"""The field side by side: ``python -m benchmarks.agents [--json] [--quick] [--only chain-5] [--agents livarot]``.
+"""The field side by side, tuned with equal budgets: ``python -m benchmarks.agents --store FILE [--only chain-5] ...``.
 
-Exact regret after T = 1000 episodes of every agent on the problems below, seeds 300..319 (300..304 with ``--quick``,
-which tunes nothing), with its default settings and with settings tuned for the problem.  Every agent has the same
-budget: the best of at most 12 points of a grid on seeds 1000..1004, by ``livarot.tune``.  Bands are 95 % bootstrap
-intervals of the mean over seeds.
+Exact regret after T = 1000 episodes on the problems below.  For every agent and problem
 
-Speed is episodes per CPU second of the default settings, all seeds together as replicas in one thread, kernels warm,
-and also of one seed alone.  All agents know the rewards, and the reachable sets too; only the tabular ``*-any`` treat
-every next state as possible, as public libraries do.
+*default*  the default settings, on the held-out seeds 1000..1199
+*tune*     every point of a grid of at most 40, on seeds 0..19, then the best five again on seeds 0..199
+*tuned*    the best of these on the held-out seeds, by its mean over seeds 0..199; ``edge`` names settings whose best
+           value is the first or last of its list: then the grid was too narrow
+
+with mean, standard error, median, worst seed and the lock-in rate: the share of seeds that lose more than half of the
+uniform policy's regret in the last fifth of the episodes.  On the chain there is a column for the sign oracle
+(``livarot.theory.sign_oracle``).
+
+Every result is one line of FILE, written when it is there: the same command goes on where it was interrupted, and
+several may share a file if they have different problems or agents.  ``--table`` prints FILE as Markdown, ``--json`` as
+the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known reachable sets is historical (the plan at
+theta = 0 is optimal) and not among the problems.
 """
 
 from __future__ import annotations
@@ -22,180 +29,236 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
+from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 import livarot
 from livarot import agents, envs
+from livarot.planning.optimistic.rules import JointMaximum, VarianceBonus
+from livarot.theory import sign_oracle
 
 N_EPISODES = 1000
-TUNING = range(1000, 1005)
-FIRST_SEED = 300  # of the evaluation; smaller seeds were used while defaults were chosen
+FIRST, ALL, HELD_OUT = range(20), range(200), range(1000, 1200)
+BEST = 5  # points that are tried on all tuning seeds
 Models = Callable[[Sequence[int]], Any]
 
 
-def chains(horizon: int, seeds: Sequence[int]) -> list[livarot.MNLMDP]:
+def chains(horizon: int, dim: int, jitter: float, seeds: Sequence[int]) -> list[livarot.MNLMDP]:
     """One sign vector per seed, gap 0.5/H."""
-    return [envs.hard_chain(horizon, gap=0.5 / horizon, seed=seed) for seed in seeds]
+    gap = 0.5 / horizon
+    return [envs.hard_chain(horizon, dim=dim, gap=gap, seed=seed, bias_jitter=jitter) for seed in seeds]
 
 
 def same(name: str, settings: dict[str, Any], _seeds: Sequence[int]) -> livarot.MNLMDP:
     return envs.make(name, **settings)
 
 
-PROBLEMS: dict[str, Models] = {f"chain-{horizon}": partial(chains, horizon) for horizon in (5, 10, 20)}
+def fresh(name: str, settings: dict[str, Any], seeds: Sequence[int]) -> list[livarot.MNLMDP]:
+    """A model of its own for each seed."""
+    return [envs.make(name, seed=seed, **settings) for seed in seeds]
+
+
+CHAINS = {"chain-5": (5, 2), "chain-10": (10, 2), "chain-20": (20, 2), "chain-30": (30, 2)}
+CHAINS |= {"chain-5-d4": (5, 4), "chain-10-d4": (10, 4), "chain-20-d4": (20, 4)}
+PROBLEMS: dict[str, Models] = {name: partial(chains, *size, 0.0) for name, size in CHAINS.items()}
+PROBLEMS |= {"jitter-.5": partial(chains, 10, 2, 0.5), "jitter-1": partial(chains, 10, 2, 1.0)}
 PROBLEMS |= {
-    f"river-{features}-{'shared' if shared else 'stages'}": partial(
-        same, "river-swim", {"features": features, "shared_parameter": shared}
-    )
-    for features in ("one-hot", "moves")
-    for shared in (True, False)
-}
-PROBLEMS |= {
-    "six-arms": partial(same, "six-arms", {}),
     "kl-robust": partial(same, "kl-robust", {"n_states": 12, "horizon": 8}),
+    "park": partial(same, "park-two-state", {}),
+    "maintenance": partial(same, "machine-maintenance", {}),
+    "six-arms": partial(same, "six-arms", {}),
     "small-sigma": partial(same, "random", {"horizon": 8, "gap": 0.05, "sigma_bar": 0.005}),
+    "random": partial(same, "random", {}),
+    "river-unknown": partial(same, "river-swim-unknown", {}),
+    "lock": partial(fresh, "combination-lock", {}),
+    "sparse": partial(fresh, "sparse", {}),
 }
 
-OMD = {"step_size": [1.0, 3.0], "reg": [1.0, 3.0], "beta_scale": [0.01, 0.05, 0.2]}
-RIVAL = {"step_size": [1.0, 10.0], "reg": [1.0, 10.0], "beta_scale": [0.005, 0.02, 0.08]}
-MLE = {"reg": [0.3, 1.0, 3.0]}
-SCALES = [3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
-FIELD: dict[str, tuple[Any, dict[str, list[Any]]]] = {  # the default, and the grid of at most 12 points
+FINE = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+SCALES = [float(x) for x in np.geomspace(1e-4, 10.0, 40)]
+OMD = {"step_size": [1.0, 3.0, 10.0], "reg": [0.3, 1.0, 3.0], "beta_scale": [0.01, 0.03, 0.1, 0.3]}
+RIVAL = {"step_size": [1.0, 10.0], "reg": [0.3, 1.0, 3.0, 10.0], "beta_scale": [3e-4, 1e-3, 3e-3, 0.01, 0.03]}
+MLE = {"reg": [0.1, 0.3, 1.0, 3.0, 10.0], "beta_scale": FINE}
+ADAPTIVE = {
+    "beta_scale": [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
+    "reg": [0.3, 1.0],
+    "pooling": [False],
+    "rule": [VarianceBonus(), JointMaximum()],
+}
+FIELD: dict[str, tuple[Any, dict[str, list[Any]]]] = {  # the default, and the grid of at most 40 points
     "livarot": (agents.Livarot(), OMD),
+    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE | {"pooling": [False]}),
+    "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE | {"pooling": [True]}),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
+    "sound-livarot": (agents.SoundLivarot(), {}),
     "livarot-paper": (agents.Livarot.paper(), {"beta_scale": SCALES}),
     "ucrl-mnl-ol": (agents.UCRLMNLOL(), RIVAL),
-    "ucrl-mnl-plus": (agents.UCRLMNLPlus(), RIVAL | {"beta_scale": [1e-4, 3e-4, 1e-3]}),
-    "ucrl-mnl-ll": (agents.UCRLMNLLL(), MLE | {"beta_scale": [0.005, 0.02, 0.05, 0.2]}),
-    "ucrl-mnl": (agents.UCRLMNL(), MLE | {"beta_scale": [3e-4, 1e-3, 3e-3, 1e-2]}),
-    "ons-ucrl-mnl": (agents.ONSUCRLMNL(), MLE | {"beta_scale": [1e-4, 3e-4, 1e-3, 3e-3]}),
-    "rrl-mnl": (agents.RRLMNL(), MLE | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4]}),
-    "orrl-mnl": (agents.ORRLMNL(), RIVAL | {"beta_scale": [3e-5, 1e-4, 3e-4]}),
+    "ucrl-mnl-ll": (agents.UCRLMNLLL(), MLE),
     "ucbvi": (agents.UCBVI(), {"bonus_scale": SCALES}),
-    "ucbvi-any": (agents.UCBVI(known_support=False), {"bonus_scale": SCALES}),
-    "psrl": (agents.PSRL(), {"alpha0": [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0]}),
-    "psrl-any": (agents.PSRL(alpha0=None, known_support=False), {"alpha0": [0.05, 0.1, 0.2, 0.5, 1.0, None]}),
-    "rlsvi": (agents.RLSVI(), {"noise_scale": [0.01, 0.03, 0.1, 0.3], "rest_scale": [0.0, 0.1, 1.0]}),
+    "psrl": (agents.PSRL(), {"alpha0": [float(x) for x in np.geomspace(0.01, 10.0, 40)]}),
     "ucrl2": (agents.UCRL2(), {"width_scale": SCALES}),
     "certainty-equivalent": (
         agents.CertaintyEquivalent(),
-        {"step_size": [0.3, 1.0, 3.0, 10.0], "reg": [0.3, 1.0, 3.0]},
+        {"step_size": [0.3, 1.0, 3.0, 10.0, 30.0], "reg": [0.03, 0.1, 0.3, 1.0, 3.0, 10.0]},
     ),
     "uniform": (agents.Uniform(), {}),
 }
 
 
-def bootstrap(values: Any, n_draws: int = 4000) -> tuple[float, float]:
-    """95 % percentile interval of the mean."""
-    draws = np.random.default_rng(1).choice(values, (n_draws, len(values))).mean(axis=1)
-    low, high = np.quantile(draws, (0.025, 0.975))
-    return float(low), float(high)
+class Store:
+    """One JSON object per line; an entry is known by its ``key``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                self.rows[row["key"]] = row
+
+    def of(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The entry of a key, made and written if there is none yet."""
+        if key not in self.rows:
+            self.rows[key] = {"key": key} | make()
+            with self.path.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(self.rows[key]) + "\n")
+        return self.rows[key]
 
 
-def judged(prefix: str, result: livarot.RunResult) -> dict[str, Any]:
-    final = np.asarray(result.cumulative_regret[:, -1])
+def shown(point: dict[str, Any]) -> dict[str, Any]:
     return {
-        f"{prefix}_mean": float(final.mean()),
-        f"{prefix}_se": float(final.std(ddof=1) / np.sqrt(len(final))),
-        f"{prefix}_band": bootstrap(final),
-        f"{prefix}_median": float(np.median(final)),
-        f"{prefix}_worst": float(final.max()),
+        name: x if isinstance(x, bool | int | float) or x is None else type(x).__name__ for name, x in point.items()
     }
 
 
-def cell(problem: str, name: str, n_seeds: int, tuned: bool) -> dict[str, Any]:
-    """One agent on one problem."""
-    agent, grid = FIELD[name]
-    seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
+def played(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]:
+    """Regret over seeds, with what a mean hides."""
     models = PROBLEMS[problem](seeds)
-    one = models[0] if isinstance(models, list) else models
-    livarot.run(one, agent, 3)  # kernels, once
     begin = time.process_time()
-    default = livarot.run(models, agent, N_EPISODES, seed=seeds)
+    regret = livarot.run(models, agent, N_EPISODES, seed=seeds).regret
     seconds = time.process_time() - begin
-    begin = time.process_time()
-    livarot.run(one, agent, N_EPISODES // 5)
-    alone = time.process_time() - begin
-    row = {"env": problem, "agent": name} | judged("default", default)
-    settings: dict[str, Any] = {}
-    if tuned and grid:
-        found = livarot.tune(PROBLEMS[problem](TUNING), agent, grid, N_EPISODES, TUNING)
-        settings = found.to_dict()["best"]
-        best = livarot.run(models, found.best, N_EPISODES, seed=seeds)
-        row |= judged("regret", best)
-    else:
-        row |= judged("regret", default)
-    return row | {
-        "settings": settings,
-        "n_seeds": n_seeds,
-        "n_episodes": N_EPISODES,
-        "episodes_per_cpu_second": n_seeds * N_EPISODES / seconds,
-        "episodes_per_cpu_second_one_seed": N_EPISODES // 5 / alone,
+    uniform = livarot.run(models, agents.Uniform(), 1, seed=seeds).regret[:, 0]
+    final, last = regret.sum(axis=1), regret[:, -N_EPISODES // 5 :].mean(axis=1)
+    draws = np.random.default_rng(1).choice(final, (4000, len(final))).mean(axis=1)
+    return {
+        "mean": float(final.mean()),
+        "se": float(final.std(ddof=1) / np.sqrt(len(final))),
+        "band": [float(x) for x in np.quantile(draws, (0.025, 0.975))],
+        "median": float(np.median(final)),
+        "worst": float(final.max()),
+        "locked_in": float((last > 0.5 * uniform).mean()),
+        "n_seeds": len(final),
+        "episodes_per_cpu_second": len(final) * N_EPISODES / seconds,
     }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Markdown: mean ± s.e. with tuned settings / with the defaults; the best default of each problem in bold."""
-    problems = [name for name in PROBLEMS if any(row["env"] == name for row in rows)]
-    by = {(row["env"], row["agent"]): row for row in rows}
-    names = [name for name in FIELD if any(row["agent"] == name for row in rows)]
-    learners = [name for name in names if name != "uniform"]
-    best = {
-        env: min((by[env, name]["default_mean"], name) for name in learners if (env, name) in by)[1]
-        for env in problems
-        if any((env, name) in by for name in learners)
-    }
-    lines = [
-        "| agent | " + " | ".join(problems) + " | episodes/s |",
-        "|---|" + "---:|" * (len(problems) + 1),
+def tuned(store: Store, problem: str, name: str) -> dict[str, Any]:
+    """The best point of the grid, and its regret on the held-out seeds."""
+    base, grid = FIELD[name]
+    names = list(grid)
+    points = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
+
+    def tried(point: dict[str, Any], seeds: Sequence[int]) -> float:
+        key = f"{problem}/{name}/{json.dumps(shown(point))}/{len(seeds)}"
+        return float(store.of(key, lambda: played(problem, replace(base, **point), seeds))["mean"])
+
+    first = sorted(points, key=lambda point: tried(point, FIRST))
+    best = min(first[:BEST], key=lambda point: tried(point, ALL))
+    edge = [
+        name
+        for name in names
+        if isinstance(best[name], float) and len(grid[name]) > 1 and best[name] in (grid[name][0], grid[name][-1])
     ]
-    for name in names:
-        cells, speeds = [], []
-        for env in problems:
-            row = by.get((env, name))
-            if row is None:
-                cells.append("–")
+
+    def judged() -> dict[str, Any]:
+        return played(problem, replace(base, **best), HELD_OUT) | {"settings": shown(best), "edge": edge}
+
+    return store.of(f"{problem}/{name}/tuned", judged)
+
+
+def oracle_of(store: Store, problem: str) -> float | None:
+    """The mean regret of the sign oracle, on the chain."""
+    if problem not in CHAINS:
+        return None
+    horizon, dim = CHAINS[problem]
+
+    def made() -> dict[str, Any]:
+        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim)
+        return {"mean": found.mean, "se": found.se, "worst": float(found.regret.max())}
+
+    return float(store.of(f"{problem}/sign-oracle", made)["mean"])
+
+
+def rows_of(store: Store) -> list[dict[str, Any]]:
+    """What is there, one row per problem and agent, for the table and the figure."""
+    rows = []
+    for problem in PROBLEMS:
+        for name in FIELD:
+            default = store.rows.get(f"{problem}/{name}/default")
+            best = store.rows.get(f"{problem}/{name}/tuned", default)
+            if default is None or best is None:
                 continue
-            own = f"{row['default_mean']:.3g}±{row['default_se']:.2g}"
-            cells.append(
-                f"{row['regret_mean']:.3g}±{row['regret_se']:.2g} / {f'**{own}**' if best.get(env) == name else own}"
-            )
-            speeds.append(row["episodes_per_cpu_second"])
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {min(speeds):.2g} to {max(speeds):.2g} |")
+            row = {"env": problem, "agent": name, "tuned": f"{problem}/{name}/tuned" in store.rows}
+            row |= {f"default_{key}": value for key, value in default.items() if key != "key"}
+            row |= {f"regret_{key}": value for key, value in best.items() if key != "key"}
+            rows.append(row)
+    return rows
+
+
+def cell(row: dict[str, Any], prefix: str) -> str:
+    numbers = [row[f"{prefix}_{name}"] for name in ("mean", "se", "median", "worst")]
+    text = "{:.3g}±{:.2g} ({:.3g}, {:.3g}".format(*numbers)
+    return f"{text}, {100 * row[f'{prefix}_locked_in']:.0f} %)"
+
+
+def table(store: Store) -> str:
+    """Markdown: mean ± s.e. (median, worst seed, lock-in rate), default and where it is there tuned."""
+    rows = rows_of(store)
+    names = [name for name in FIELD if any(row["agent"] == name for row in rows)]
+    by = {(row["env"], row["agent"]): row for row in rows}
+    lines = ["| problem | sign oracle | " + " | ".join(names) + " |", "|---|---:|" + "---:|" * len(names)]
+    for problem in PROBLEMS:
+        if not any(row["env"] == problem for row in rows):
+            continue
+        oracle = store.rows.get(f"{problem}/sign-oracle")
+        cells = [problem, "–" if oracle is None else f"{oracle['mean']:.3g}±{oracle['se']:.2g}"]
+        for name in names:
+            row = by.get((problem, name))
+            text = "–" if row is None else cell(row, "default")
+            cells.append(text + (f"; tuned {cell(row, 'regret')}" if row is not None and row["tuned"] else ""))
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="a list of objects on stdout; the table goes to stderr")
-    parser.add_argument("--quick", action="store_true", help="5 seeds and no tuning")
+    parser.add_argument("--store", type=Path, required=True, help="the file of results, which grows")
     parser.add_argument("--only", default=",".join(PROBLEMS), help="problems, separated by commas")
     parser.add_argument("--agents", default=",".join(FIELD), help="agents, separated by commas")
-    parser.add_argument("--workers", type=int, default=1, help="processes over cells")
+    parser.add_argument("--no-tuning", action="store_true", help="default settings only")
+    parser.add_argument("--table", action="store_true", help="print what is there as Markdown, and compute nothing")
+    parser.add_argument("--json", action="store_true", help="print what is there as JSON, and compute nothing")
     options = parser.parse_args()
-    chosen = [(p, a) for p in options.only.split(",") for a in options.agents.split(",")]
-    unknown = [x for p, a in chosen for x in (p, a) if x not in PROBLEMS and x not in FIELD]
+    store = Store(options.store)
+    if options.table or options.json:
+        print(table(store) if options.table else json.dumps(rows_of(store), indent=1))
+        return 0
+    problems, names = options.only.split(","), options.agents.split(",")
+    unknown = [x for x in problems if x not in PROBLEMS] + [x for x in names if x not in FIELD]
     if unknown:
         parser.error(f"no {unknown[0]!r}; problems: {', '.join(PROBLEMS)}; agents: {', '.join(FIELD)}")
-    seeds = 5 if options.quick else 20
-    work = (joblib.delayed(cell)(p, a, seeds, not options.quick) for p, a in chosen)
-    rows: list[dict[str, Any]] = []
-    for row in joblib.Parallel(n_jobs=options.workers, return_as="generator")(work):
-        rows.append(row)
-        print(
-            f"{row['env']:22} {row['agent']:20} {row['regret_mean']:9.1f} default {row['default_mean']:9.1f} "
-            f"{row['episodes_per_cpu_second']:10.0f}/s",
-            file=sys.stderr,
-            flush=True,
-        )
-    print(table(rows), file=sys.stderr if options.json else sys.stdout)
-    if options.json:
-        print(json.dumps(rows, indent=1))
+    for problem in problems:
+        oracle_of(store, problem)
+        for name in names:
+            found = store.of(f"{problem}/{name}/default", partial(played, problem, FIELD[name][0], HELD_OUT))
+            if FIELD[name][1] and not options.no_tuning:
+                found = tuned(store, problem, name)
+            print(f"{problem:14} {name:24} {found['mean']:9.4g} ± {found['se']:.2g}", file=sys.stderr, flush=True)
     return 0
 
 

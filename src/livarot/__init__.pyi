@@ -9,6 +9,7 @@ from .agents.base import load_state as load_state
 from .agents.base import save_state as save_state
 from .core.ellipsoid import Ellipsoid as Ellipsoid
 from .data.estimator import MNLTransition as MNLTransition
+from .errors import Interrupted as Interrupted
 from .errors import LivarotError as LivarotError
 from .model.episodes import Episodes as Episodes
 from .model.episodes import Estimate as Estimate
@@ -28,6 +29,8 @@ from .planning.optimistic.rules import PlugIn as PlugIn
 from .planning.optimistic.rules import SecondOrderBonus as SecondOrderBonus
 from .planning.optimistic.rules import ShiftedPower as ShiftedPower
 from .planning.optimistic.rules import VarianceBonus as VarianceBonus
+from .planning.pessimistic import PessimisticPlan as PessimisticPlan
+from .planning.pessimistic import pessimistic_plan as pessimistic_plan
 from .planning.robust.curve import RobustnessCurve as RobustnessCurve
 from .planning.robust.curve import robustness_curve as robustness_curve
 from .planning.robust.kl import worst_case as worst_case

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Interrupted",
     "LivarotError",
     "MissingExtra",
     "bad",
@@ -66,6 +67,14 @@ class LivarotError(ValueError):
 
 class MissingExtra(LivarotError, ImportError):
     """A package that one of livarot's extras installs is not there; also an ``ImportError``."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run or a search; ``result`` is what was done by then, as the function would have returned it."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 def bad(

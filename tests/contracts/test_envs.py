@@ -16,6 +16,10 @@ NAMES = [name for name in envs.registry if name not in envs.LARGE]
 TINY = {  # options for which all policies can be tried
     "hard-chain": {"horizon": 4},
     "hard-chain-fixed": {"horizon": 4},
+    "hard-chain-jitter": {"horizon": 4},
+    "river-swim-unknown": {"n_states": 3, "horizon": 4},
+    "combination-lock": {"horizon": 3, "n_actions": 3, "dim": 2},
+    "sparse": {"n_states": 3, "n_actions": 2, "n_reachable": 2, "dim": 4, "n_active": 2, "horizon": 3},
     "river-swim": {"n_states": 4, "horizon": 4},
     "river-swim-park": {"n_states": 4, "horizon": 4},
     "river-swim-vtr": {"n_states": 4, "horizon": 4},
@@ -160,7 +164,9 @@ def test_the_same_arguments_give_the_same_model(name):
     assert again.problem.same_as(made(name).problem) and again.theta.tobytes() == made(name).theta.tobytes()
 
 
-@pytest.mark.parametrize("name", ["hard-chain", "hard-chain-fixed", "random", "park-two-state", "mnl-bandit"])
+@pytest.mark.parametrize(
+    "name", ["hard-chain", "hard-chain-jitter", "combination-lock", "sparse", "random", "park-two-state", "mnl-bandit"]
+)
 def test_the_seed_matters(name):
     one, same, *others = (envs.make(name, seed=seed) for seed in (3, 3, 4, 5, 6, 7))
     assert one.problem.same_as(same.problem) and one.theta.tobytes() == same.theta.tobytes()

@@ -59,7 +59,9 @@ def test_frames_say_cost_where_costs_were_given():
     np.testing.assert_array_equal(frame["cost"].to_numpy().reshape(4, 3), -found.value[:-1])
     assert frame["action"].tolist()[2::3] == [None] * 4 and frame["state"].tolist()[:3] == NAMES["states"]
     plain = livarot.solve(livarot.envs.river_swim(4, 6)).to_frame()
-    assert list(plain.columns) == ["stage", "state", "action", "value"] and plain["action"].isin(["left", "right"]).all()
+    assert (
+        list(plain.columns) == ["stage", "state", "action", "value"] and plain["action"].isin(["left", "right"]).all()
+    )
     robust = livarot.solve_robust(mdp, radius=0.1)
     assert (robust.to_frame()["cost"] >= frame["cost"] - 1e-9).all()
 
@@ -123,3 +125,13 @@ def test_a_run_is_in_the_users_units(tmp_path):
     assert audited.regret["mean"] == pytest.approx(run.normalised.regret.sum(axis=1).mean())
     plain = livarot.run(livarot.envs.river_swim(4, 6), livarot.agents.Uniform(), 3)
     assert plain.normalised is plain and "units" not in repr(plain)
+
+
+def test_a_solution_unpacks_and_knows_its_problem():
+    mdp = livarot.envs.river_swim(4, 5)
+    found = livarot.solve(mdp)
+    value, q, policy, variance = found
+    assert found.problem.same_as(mdp.problem) and value.shape == (6, 4) and variance.shape == (5, 4)
+    np.testing.assert_array_equal(found.normalised.value, value)  # rewards in [0, 1] already
+    changed = found._replace(policy=policy * 0)
+    assert (changed.policy == 0).all() and changed.normalised is changed and changed.q is q

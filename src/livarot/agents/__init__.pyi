@@ -4,6 +4,7 @@ from livarot.estimation.omd import initial_estimate as initial_estimate
 from livarot.estimation.omd import omd_update as omd_update
 from livarot.simulation.streams import AgentRandom as AgentRandom
 
+from .adaptive_livarot import AdaptiveLivarot as AdaptiveLivarot
 from .bandit.ofu_mnl_pp import OFUMNLPP as OFUMNLPP
 from .bandit.oful_mlogb import OFULMLogB as OFULMLogB
 from .base import Agent as Agent
@@ -30,6 +31,7 @@ from .online import NewtonSteps as NewtonSteps
 from .rare_switching import RareSwitching as RareSwitching
 from .registered import make as make
 from .registered import registry as registry
+from .sound_livarot import SoundLivarot as SoundLivarot
 from .tabular.psrl import PSRL as PSRL
 from .tabular.rlsvi import RLSVI as RLSVI
 from .tabular.ucbvi import UCBVI as UCBVI

@@ -22,6 +22,7 @@ import numpy as np
 
 from livarot.confidence.radii import exploration_radius
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.linalg import Blocks, whitener
@@ -268,7 +269,7 @@ def _literal(model, table, step, identity, action, pair_out, choice, weight):
     seen = opened(model)
     graph, n_actions = seen.graph, seen.reward.shape[2]
     per_table = seen.reward.shape[1] * n_actions
-    gram, whiten, low = identity.copy(), np.empty(len(identity)), np.empty(len(identity))
+    gram, whiten, low = identity.copy(), new_floats(len(identity)), new_floats(len(identity))
     for t in range(len(action)):
         whitened_gram(graph, view(gram), view(whiten), view(low))
         pair, i = most_to_learn(graph, table * per_table, (table + 1) * per_table, view(whiten))
@@ -283,7 +284,7 @@ def _state_aware(model, step, pairs, identity, policy):
     """In each state the action of the first outcome of largest leverage, given the pairs (R, T, H) that were seen."""
     seen = opened(model)
     graph, (horizon, n_states, n_actions) = seen.graph, seen.reward.shape
-    gram, whiten, low = np.empty(len(identity)), np.empty(len(identity)), np.empty(len(identity))
+    gram, whiten, low = new_floats(len(identity)), new_floats(len(identity)), new_floats(len(identity))
     for r in range(len(policy)):
         for h in range(horizon):
             for i in range(len(identity)):  # an assignment of arrays would compile numba's message about shapes

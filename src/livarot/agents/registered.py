@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 registry: Registry[Agent[Any]] = Registry("agent", "livarot.agents")
 add = registry.register_later
 add("livarot", lambda: agents.Livarot, "optimism by the joint maximum over OMD ellipsoids, with optional burn-in")
+add("sound-livarot", lambda: agents.SoundLivarot, "LIVAROT over likelihood-ratio sets that are proved to hold theta*")
+add("adaptive-livarot", lambda: agents.AdaptiveLivarot, "LIVAROT with a learned ridge, maximum likelihood from counts")
 add("bonus-livarot", lambda: agents.BonusLivarot, "LIVAROT with the variance-aware bonus: no inner optimisation")
 add("thompson-livarot", lambda: agents.ThompsonLivarot, "LIVAROT's estimate, one Gaussian sample of theta per episode")
 add("ucrl-mnl", lambda: agents.UCRLMNL, "maximum likelihood with the max-norm bonus (Hwang and Oh)")

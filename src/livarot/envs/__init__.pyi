@@ -18,6 +18,7 @@ from .gymnasium.env import StageObservation as StageObservation
 from .gymnasium.from_env import from_gymnasium as from_gymnasium
 from .hard import hard_chain as hard_chain
 from .hard import paper_gap as paper_gap
+from .lock import combination_lock as combination_lock
 from .maintenance import machine_maintenance as machine_maintenance
 from .park import park_two_state as park_two_state
 from .random_model import random_mdp as random_mdp
@@ -29,6 +30,7 @@ from .robust_embedding import kl_robust as kl_robust
 from .robust_embedding import mnl_embedding as mnl_embedding
 from .sepsis import icu_sepsis as icu_sepsis
 from .sixarms import six_arms as six_arms
+from .sparse import sparse_mdp as sparse_mdp
 from .tabular import RewardScale as RewardScale
 from .tabular import TabularMDP as TabularMDP
 from .tabular import from_tabular as from_tabular

@@ -12,6 +12,10 @@ absorbing.  With delta = 1/H (``base_probability``), Delta (``gap``) and a sign 
 so that P(s_{H+2}|s_h, a) = 1/(1 + (H-1) exp(-bD x_h . a)), which is delta + (d-1) Delta at a = x_h.  Features are then
 divided by their largest norm (theta multiplied by it).
 
+With ``bias_jitter`` (ours) the bias differs between stages: theta_h = (bD x_h / alpha, (1 + e_h / log(1/delta - 1)) /
+beta), e_h normal with that standard deviation, cut at 3 of them, so that the logit of going on is log(H-1) + e_h -
+bD x_h . a: a learner that takes what stages have in common for granted is wrong.
+
 Deviations: no factor B in bD (E29: it would break that identity); d counts the bias coordinate, so there are d - 1
 signs and 2^(d-1) actions (E32).
 """
@@ -31,6 +35,7 @@ from livarot.model.problem import MNLMDP, Problem
 from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
 
+MOST_JITTER = 3.0  # standard deviations
 MOST_SIGNS = 40  # 2^40 actions are more than any machine holds; beyond that the number itself is too large to print
 
 
@@ -84,13 +89,15 @@ def hard_chain(
     gap: float | None = None,
     seed: int = 0,
     *,
+    bias_jitter: float = 0.0,
     param_bound: float | Literal["tight"] | None = None,
 ) -> MNLMDP:
     """The chain with random signs per stage, drawn from ``seed``.
 
     ``gap`` is the paper's Delta: the best action reaches the good state with probability 1/H + (d-1) gap; None is the
-    paper's 1/(4 sqrt(2 H T)), T = ``n_episodes``.  ``param_bound`` None is max(1.5 (1 + log(H-1)), max|theta_h|), the
-    bound the paper quotes; "tight" is max|theta_h|; or a number.
+    paper's 1/(4 sqrt(2 H T)), T = ``n_episodes``.  ``bias_jitter`` is the standard deviation, over stages, of the logit
+    of going on.  ``param_bound`` None is max(1.5 (1 + log(H-1)), max|theta_h|), the bound the paper quotes (with jitter
+    the largest that can be drawn); "tight" is max|theta_h|; or a number.
 
     >>> mdp = hard_chain(5, n_episodes=1000, param_bound="tight")
     >>> round(mdp.problem.param_bound, 3)
@@ -106,10 +113,17 @@ def hard_chain(
     scale = float(np.linalg.norm(moving, axis=1).max())
     moving /= scale
     x = stream(seed, "hard chain signs").choice((-1.0, 1.0), size=(horizon, signs))
-    theta = scale * np.column_stack((tilt / alpha * x, np.full(horizon, 1.0 / beta)))
+    common, furthest = np.full(horizon, 1.0 / beta), 0.0
+    if bias_jitter > 0.0:
+        if horizon < 3:
+            raise bad("bias_jitter", "the bias of a chain of 2 stages is 0", cure="take a longer horizon")
+        most = MOST_JITTER * bias_jitter / bias
+        common += np.clip(stream(seed, "hard chain bias").normal(0.0, bias_jitter / bias, horizon), -most, most)
+        furthest = scale * math.hypot(tilt / alpha * math.sqrt(signs), 1.0 / beta + most)
+    theta = scale * np.column_stack((tilt / alpha * x, common))
     tight = float(np.linalg.norm(theta, axis=1).max())
     if param_bound is None:
-        bound = max(1.5 * (1.0 + math.log(horizon - 1.0)), tight)
+        bound = max(1.5 * (1.0 + math.log(horizon - 1.0)), tight, furthest)
     elif param_bound == "tight":
         bound = tight
     else:

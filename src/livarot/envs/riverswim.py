@@ -17,12 +17,18 @@ reward (certain), ``vtr`` that of the UCRL-VTR code, S = 5 and H = 20 there (cer
 Littman 2008, S = 6, rewards 5 and 10000 divided by 10000 (sizes and rewards certain, rows likely).  There the large
 reward is paid for *staying* at the top, so the reward of swimming right at the top is its expectation .3.
 
+**The four variants test little** where the reachable sets are known, as they are here: *left* is then certain, and the
+plan at theta = 0 is already optimal.  They stay for comparison with older work and are left out of rankings.  With
+``certain_left=False`` (ours) both actions have the same outcomes, so that what an action does has to be learned: *left*
+moves down, stays or moves up with probability .9, .08, .02; at the bottom it stays or moves up with .98, .02, at the
+top it moves down or stays with .9, .1.
+
 Two encodings of the same kernel (:mod:`livarot.envs.features`):
 
 ``one-hot``  one coordinate per (s, a, s') except a support state with phi = 0, the most likely one; theta is the
              log-odds against it.  Nothing is shared between states: Gram matrices fall into blocks of size 1 or 2.
 ``moves``    shared features of "right" (up / down, and the same at either bank): d = 4, the few numbers that really
-             describe the river.
+             describe the river; d = 8 with an uncertain left.
 """
 
 from __future__ import annotations
@@ -51,6 +57,7 @@ class River(NamedTuple):
     starts: tuple[int, ...] = (0,)
 
 
+UNCERTAIN_LEFT = River((0.9, 0.08, 0.02), (0.98, 0.02), (0.9, 0.1), 0.0, 0.0)
 RIVERS = {
     "osband": River((0.05, 0.6, 0.35), (0.4, 0.6), (0.4, 0.6), 5 / 1000, 1.0),
     "park": River((0.05, 0.6, 0.35), (0.4, 0.6), (0.4, 0.6), 0.05, 1.0),
@@ -67,6 +74,7 @@ def river_swim(
     variant: Literal["osband", "park", "vtr", "strehl"] = "osband",
     features: Literal["one-hot", "moves"] = "one-hot",
     shared_parameter: bool = False,
+    certain_left: bool = True,
     param_bound: float | None = None,
 ) -> TabularMDP:
     """RiverSwim with one parameter per stage, or one shared by all.
@@ -82,7 +90,8 @@ def river_swim(
     require_memory("n_states", "the river", 2 * n_states * (horizon + 100))
     kernel = scipy.sparse.lil_array((2 * n_states, n_states))
     for s in range(n_states):
-        kernel[2 * s + LEFT, max(s - 1, 0)] = 1.0
+        for target, p in [(max(s - 1, 0), 1.0)] if certain_left else river_row(UNCERTAIN_LEFT, n_states, s):
+            kernel[2 * s + LEFT, target] = p
         for target, p in river_row(river, n_states, s):
             kernel[2 * s + RIGHT, target] = p
     reward = np.zeros((n_states, 2))
@@ -103,7 +112,7 @@ def river_swim(
 
 
 def river_row(river: River, n_states: int, state: int) -> list[tuple[int, float]]:
-    """Next states and probabilities of swimming right."""
+    """Next states and probabilities of a move."""
     if state == 0:
         return list(zip((0, 1), river.bottom, strict=True))
     if state == n_states - 1:

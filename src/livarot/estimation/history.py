@@ -65,16 +65,23 @@ def record(problem: Problem, history: History, episodes: Episodes) -> History:
 
 
 def fit_history(
-    problem: Problem, theta: FloatArray, history: History, reg: float, tol: float = 1e-10, max_iter: int = 100
+    problem: Problem,
+    theta: FloatArray,
+    history: History,
+    reg: float,
+    tol: float = 1e-10,
+    max_iter: int = 100,
+    bound: float | None = None,
 ) -> Estimate:
     """The ridge estimate of every replica and parameter, started at ``theta`` (R, K, d), which is not changed.
 
     ``gram`` is the Hessian of the objective at the estimate, ridge included.  ``tol`` bounds the Newton decrement.
+    With a ``bound`` the estimate is the minimiser over |theta| <= bound.
     """
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
     theta, gram = theta.copy(), np.empty((*theta.shape[:2], problem.rows.gram_size))
-    report = fit_counts(problem, (history.pairs, history.counts, history.used), reg, tol, max_iter, None, theta, gram)
+    report = fit_counts(problem, (history.pairs, history.counts, history.used), reg, tol, max_iter, bound, theta, gram)
     failed = int((report[:, :, 1] > tol).sum())
     if failed:
         logger.warning("Newton's method stopped after %d steps in %d of the fits", max_iter, failed)

@@ -67,47 +67,57 @@ LAYOUT = Layout(
 
 def save_model(path: str | Path, mdp: MNLMDP, more: Mapping[str, Any]) -> None:
     """See :meth:`MNLMDP.save`; ``more`` goes into the header."""
+    save_tensors(path, tensors_of(mdp), kind=KIND, header=mdp.problem._header() | dict(more))
+
+
+def tensors_of(mdp: MNLMDP) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's file."""
     tensors = mdp.problem._tensors() | {"theta": mdp.theta}
     labels = mdp.problem.states, mdp.problem.actions, mdp.problem.stages
     if any(part is not None for part in labels):
         tensors["labels"] = to_numbers([None if part is None else plain_label(list(part)) for part in labels])
-    save_tensors(path, tensors, kind=KIND, header=mdp.problem._header() | dict(more))
+    return tensors
 
 
 def load_model(path: str | Path) -> tuple[MNLMDP, dict[str, Any]]:
     """The model in a file, and the file's header."""
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
     with reading(path):
-        stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
-        rows = Rows(**stored | {k: tensors[k] for k in STORED})
-        rows.validate()
-        if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
-            raise bad("features", "have a norm above 1")
-        table, terminal = tensors["stage_table"], tensors.get("terminal")
-        check_stage_table(table, rows.n_tables, header["horizon"])
-        require_actions(rows.outcomes.reshape(-1, rows.n_states, rows.n_actions), table, None)
-        if terminal is not None:
-            _check_terminal(rows, terminal)
-        check_start(tensors["start"], rows.n_states)
-        more: dict[str, Any] = _labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {}
-        units = units_of(header["units"]) if "units" in header else PLAIN
-        problem = Problem(
-            horizon=header["horizon"],
-            rows=rows,
-            stage_table=table,
-            reward=tensors["reward"],
-            start=tensors["start"],
-            param_bound=float(header["param_bound"]),
-            shared_parameter=header["shared_parameter"],
-            feature_scale=float(header["feature_scale"]),
-            next_reward=tensors.get("next_reward"),
-            terminal_reward=tensors.get("terminal_reward"),
-            terminal=terminal,
-            discount=units.discount,
-            units=units,
-            **more,
-        )
-        return MNLMDP(problem, tensors["theta"]), header
+        return model_in(tensors, header), header
+
+
+def model_in(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> MNLMDP:
+    """The model of a file's arrays, refused unless they fit together."""
+    stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
+    rows = Rows(**stored | {k: tensors[k] for k in STORED})
+    rows.validate()
+    if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
+        raise bad("features", "have a norm above 1")
+    table, terminal = tensors["stage_table"], tensors.get("terminal")
+    check_stage_table(table, rows.n_tables, header["horizon"])
+    require_actions(rows.outcomes.reshape(-1, rows.n_states, rows.n_actions), table, None)
+    if terminal is not None:
+        _check_terminal(rows, terminal)
+    check_start(tensors["start"], rows.n_states)
+    more: dict[str, Any] = _labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {}
+    units = units_of(header["units"]) if "units" in header else PLAIN
+    problem = Problem(
+        horizon=header["horizon"],
+        rows=rows,
+        stage_table=table,
+        reward=tensors["reward"],
+        start=tensors["start"],
+        param_bound=float(header["param_bound"]),
+        shared_parameter=header["shared_parameter"],
+        feature_scale=float(header["feature_scale"]),
+        next_reward=tensors.get("next_reward"),
+        terminal_reward=tensors.get("terminal_reward"),
+        terminal=terminal,
+        discount=units.discount,
+        units=units,
+        **more,
+    )
+    return MNLMDP(problem, tensors["theta"])
 
 
 def _check_terminal(rows: Rows, terminal: NDArray[np.bool_]) -> None:

@@ -17,6 +17,9 @@ from .constants import kappa_star as kappa_star
 from .constants import max_reachable as max_reachable
 from .constants import nu_max as nu_max
 from .constants import rho as rho
+from .limits import SignOracle as SignOracle
+from .limits import chain_log_rate as chain_log_rate
+from .limits import sign_oracle as sign_oracle
 from .lower import LowerBound as LowerBound
 from .lower import chain_lower_bound as chain_lower_bound
 from .lower import lower_bound as lower_bound

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, maximum, number_in, put, take, where
@@ -51,10 +50,10 @@ def plan_pairs(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the arrays of the result, replica after replica."""
     what = opened(task)
     n, m = what.model.most_out, what.model.most_cols
-    memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
+    memory = new_floats(choice_size(n, m) + 2 * n + 2 * m + m * m, W)
     n_pairs, kinds = what.model.reward.shape[1] * what.model.reward.shape[2], len(what.model.after.state)
-    floats = np.empty(m + m * m + 2 * n_pairs + 2 * kinds)
-    whole = np.empty(W, dtype=np.int64)
+    floats = new_floats(m + m * m + 2 * n_pairs + 2 * kinds)
+    whole = new_integers(W)
     centres = Centres(view(theta), view(whiten), view(radius))
     _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 

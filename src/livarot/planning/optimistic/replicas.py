@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, absolute, lane, lanes, maximum, minimum, put, take, where
@@ -94,8 +95,8 @@ def make_room(memory, floats, whole, model, d, size):
 def plan_replicas(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the arrays of the result, W replicas at a time."""
     what = opened(task)
-    memory = np.empty((room_size(what.model, theta.shape[2], whiten.shape[2]), W))
-    floats, whole = np.empty(what.model.most_cols), np.empty(5 * W, dtype=np.int64)
+    memory = new_floats(room_size(what.model, theta.shape[2], whiten.shape[2]), W)
+    floats, whole = new_floats(what.model.most_cols), new_integers(5 * W)
     centres = Centres(view(theta), view(whiten), view(radius))
     _blocks(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 

@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, maximum, number_in, put, take, where, with_number
@@ -38,10 +39,10 @@ def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
     what = opened(task)
     model, blocks = what.model, what.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    memory = np.empty((choice_size(n, m) + 2 * n + 3 * m + m * m, W))
-    kept = np.empty((2 * len(blocks.offset) + 2 * len(blocks.shape), W))
-    floats = np.empty(m + m * m + 4 * n_pairs + 2 * len(model.start) + blocks.plain_row[len(blocks.plain)])
-    whole = np.empty(4 * W + n_pairs, dtype=np.int64)
+    memory = new_floats(choice_size(n, m) + 2 * n + 3 * m + m * m, W)
+    kept = new_floats(2 * len(blocks.offset) + 2 * len(blocks.shape), W)
+    floats = new_floats(m + m * m + 4 * n_pairs + 2 * len(model.start) + blocks.plain_row[len(blocks.plain)])
+    whole = new_integers(4 * W + n_pairs)
     centres = Centres(view(theta), view(whiten), view(radius))
     _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, kept, floats, whole)
 

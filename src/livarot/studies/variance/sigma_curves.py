@@ -16,7 +16,7 @@ The KL-robust chain is the hard chain as the nominal model, with the kernel p0 e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,6 @@ from livarot.core.arrays import FloatArray
 from livarot.envs.hard import hard_chain
 from livarot.envs.random_model import random_mdp
 from livarot.envs.robust_embedding import kl_robust
-from livarot.errors import bad, require_positive_int
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
@@ -103,15 +102,10 @@ FAMILIES: dict[str, tuple[str, Callable[[int, int], tuple[float, float]]]] = {
 }
 
 
-def sigma_curves(*, horizons: Sequence[int] = HORIZONS, n_seeds: int = 20) -> tuple[Curve, ...]:
+def sigma_curves(n_seeds: int) -> tuple[Curve, ...]:
     """All families, seeds 0, 1, .. of each."""
-    require_positive_int("n_seeds", n_seeds)
-    if not horizons:
-        raise bad("horizons", "is empty", cure="give at least one horizon")
-    for horizon in horizons:
-        require_positive_int("horizons", horizon, minimum=2)
     curves = []
     for key, (label, numbers) in FAMILIES.items():
-        found = np.array([[numbers(int(horizon), seed) for seed in range(n_seeds)] for horizon in horizons])
-        curves.append(Curve(key, label, tuple(int(h) for h in horizons), found[:, :, 0], found[:, :, 1]))
+        found = np.array([[numbers(horizon, seed) for seed in range(n_seeds)] for horizon in HORIZONS])
+        curves.append(Curve(key, label, HORIZONS, found[:, :, 0], found[:, :, 1]))
     return tuple(curves)

@@ -1,0 +1,124 @@
+"""LIVAROT with a ridge that is learned: maximum likelihood under a Gaussian prior fitted to all stages.
+
+    theta_hat_h = argmin  L_h(theta) + 1/2 |theta - mean|_P^2          (:mod:`livarot.estimation.prior_fit`)
+    C_h         = {|theta - theta_hat_h|_gram <= sqrt(2 scale d_b)},   gram = the Hessian there
+    Q_h         = r_h + max over C_h of E_theta[V_{h+1}]               (or another rule of optimism)
+
+d_b is the size of a block of linked coordinates (d in a dense model).  The variance of theta's entries, hence the
+ridge, is learned from the estimates of all stages (empirical Bayes); with ``pooling`` the directions that no contrast
+between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on the chain it comes
+within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
+does not make up for it on held-out seeds (docs/agents.md).
+
+Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See
+:class:`livarot.agents.SoundLivarot` for sets with a proof.  Cost: Newton steps from the last estimate on counts
+(:mod:`livarot.estimation.history`); the prior is fitted anew after 1 + t//40 episodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from livarot.agents.base import BaseAgent
+from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
+from livarot.estimation.history import History, empty_history, record
+from livarot.estimation.omd import initial_estimate
+from livarot.estimation.prior_fit import (
+    Pool,
+    PoolGuess,
+    Prior,
+    first_pool,
+    fit_pool,
+    fit_prior,
+    learned_variance,
+    nuisance,
+    pooled_prior,
+    with_mean_unknown,
+)
+from livarot.model.derived import derived
+from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.problem import Problem
+from livarot.planning.optimistic import optimistic_plan
+from livarot.planning.optimistic.rules import Rule, VarianceBonus
+from livarot.simulation.streams import AgentRandom
+
+WEIGHT = 4.0  # parameters that the first guess of the variance counts for
+GUESS = PoolGuess(tau=0.1, weight=1.0, mean_reg=0.01)
+OFTEN = 40
+POOLED_SCALE, PLAIN_SCALE = 0.1, 0.05
+
+
+class AdaptiveState(NamedTuple):
+    """The estimate, all data, the prior, what the stages share, and when the prior is fitted next."""
+
+    estimate: Estimate
+    history: History
+    prior: Prior
+    pool: Pool
+    episode: int
+    next_fit: int
+
+
+@checked
+@dataclass(frozen=True)
+class AdaptiveLivarot(BaseAgent[AdaptiveState]):
+    """Maximum likelihood with a learned prior and the variance-aware bonus; the sets are tuned, not proved."""
+
+    name: ClassVar[str] = "adaptive-livarot"
+    adds_hessians: ClassVar[bool] = False
+
+    beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .1 where stages are pooled, or .05
+    reg: float = 1.0  # the first ridge, 1/v_0
+    learn_reg: bool = True  # learn the ridge (where nothing is pooled); False keeps the first
+    pooling: bool = False  # shrink what no action touches towards a mean common to the stages: only where they agree
+    rule: Rule = field(default_factory=VarianceBonus)  # how the plan is optimistic
+
+    def init(self, problem: Problem, n_replicas: int = 1) -> AdaptiveState:
+        estimate = initial_estimate(problem, n_replicas, self.reg)
+        identity = np.tile(problem.rows.pack_identity(self.reg), (n_replicas, 1))
+        prior = Prior(identity, np.zeros((n_replicas, problem.dim)))
+        pool = Pool(np.zeros((n_replicas, 0)), np.zeros((n_replicas, 0, 0)), np.ones(n_replicas))
+        if self._pools(problem):
+            pool = first_pool(problem, n_replicas, GUESS)
+            prior = pooled_prior(problem, pool, self.reg)
+        return AdaptiveState(estimate, empty_history(problem, n_replicas), prior, pool, 0, 1)
+
+    def plan(self, problem: Problem, state: AdaptiveState, rng: AgentRandom) -> Plan:
+        pools, estimate = self._pools(problem), state.estimate
+        if pools:
+            estimate = with_mean_unknown(problem, estimate, state.pool)
+        scale = self.beta_scale
+        if scale is None:
+            scale = POOLED_SCALE if pools else PLAIN_SCALE
+        square = 2.0 * max(scale, 1e-30) * block_sizes(problem)
+        unit = Estimate(estimate.theta, estimate.gram / square, estimate.whiten * np.sqrt(square))
+        return optimistic_plan(problem, unit, 1.0, self.rule)
+
+    def update(self, problem: Problem, state: AdaptiveState, episodes: Episodes) -> AdaptiveState:
+        history, t = record(problem, state.history, episodes), state.episode + 1
+        estimate = fit_prior(problem, state.estimate.theta, history, state.prior)
+        if t < state.next_fit:
+            return AdaptiveState(estimate, history, state.prior, state.pool, t, state.next_fit)
+        pool, prior = state.pool, state.prior
+        if self._pools(problem):
+            pool = fit_pool(problem, estimate, pool, GUESS)
+            prior = pooled_prior(problem, pool, self.reg)
+        elif self.learn_reg:
+            variance = learned_variance(estimate, WEIGHT, 1.0 / self.reg)
+            prior = Prior(problem.rows.pack_identity() / variance[:, None], prior.mean)
+        return AdaptiveState(estimate, history, prior, pool, t, t + 1 + t // OFTEN)
+
+    def _pools(self, problem: Problem) -> bool:
+        """Is there something to pool: several parameters, and directions that no contrast between actions touches?"""
+        return self.pooling and problem.n_parameters > 1 and nuisance(problem).shape[1] > 0
+
+
+@derived
+def block_sizes(problem: Problem) -> FloatArray:
+    """The size of the block that each entry of a packed matrix belongs to, (G,)."""
+    sizes = np.diff(problem.rows.block_start)
+    return np.repeat(sizes.astype(np.float64), sizes * sizes)

@@ -1,0 +1,109 @@
+"""LIVAROT over likelihood-ratio sets: a run recomputed by the twin, coverage, optimism, what every agent must do."""
+
+import math
+
+import numpy as np
+import pytest
+
+import livarot
+from livarot import envs
+from livarot.agents import SoundLivarot
+from livarot.errors import LivarotError
+from livarot.planning.optimistic.rules import VarianceBonus
+from tests.support import field
+from tests.support.episodes import play_agent
+from tests.support.models import rows_of
+from tests.twins import core as ref
+from tests.twins import level_set as twin
+
+LEVELS = ("prequential", "mixture", "published")
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_run_recomputed_from_its_log(level, shared):
+    agent, mdp = SoundLivarot(level=level, reg=0.3), field.ragged(shared)
+    problem, rows = mdp.problem, rows_of(mdp)
+    bound, surprise = problem.param_bound, math.log(problem.n_parameters / 0.05)
+    log, end = play_agent(mdp, agent, 12, seed=2)
+    data = [{} for _ in range(problem.n_parameters)]
+    predicted = np.zeros(problem.n_parameters)
+    for t in range(12):
+        episodes, before = log["episodes"][t], log["states"][t].estimate.theta[0]
+        for h in range(problem.horizon):
+            s, a, choice = (int(x[0, h]) for x in episodes)
+            row, k = rows[h][s][a], problem.stage_parameter[h]
+            if len(row[1]) > 1:
+                counts = data[k].setdefault(problem.pair(h, s, a), (row, np.zeros(len(row[1]))))[1]
+                counts[choice] += 1
+                predicted[k] += ref.loss(row, before[k], choice)
+    for k in range(problem.n_parameters):
+        own, hat = list(data[k].values()), end.estimate.theta[0, k]
+        cost = {
+            "prequential": predicted[k] - twin.loss(own, hat),
+            "published": twin.published_cost(own, problem.dim, bound),
+            "mixture": min(twin.mixture_cost(own, hat, bound), twin.published_cost(own, problem.dim, bound)),
+        }[level]
+        radius = twin.radius(own, hat, surprise + cost, bound, 0.3)
+        assert end.radius[0, k] == pytest.approx(radius, rel=1e-7)
+        gram = twin.gram(own, hat, radius, bound, 0.3)
+        np.testing.assert_allclose(problem.rows.unpack(end.estimate.gram)[0, k], gram, atol=1e-6)
+    plan = agent.plan(problem, end, None)
+    np.testing.assert_allclose(plan.gram * end.radius[:, :, None] ** 2, end.estimate.gram, rtol=1e-12)
+    assert plan.radius[0] == 1.0
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_it_covers_and_is_optimistic(level):
+    for mdp in (envs.hard_chain(4, gap=0.1), field.ragged(True), envs.river_swim(4, 6)):
+        result = livarot.run(mdp, SoundLivarot(level=level), 60, seed=range(4))
+        assert result.covered.all()
+        assert (result.optimism_gap + result.optimism_loss).min() >= -1e-12
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("level", LEVELS)
+def test_coverage_of_all_stages_and_episodes_at_once(level):
+    """200 seeds, 300 episodes of the chain with a tight bound (theta* on the boundary of the ball)."""
+    seeds = range(200)
+    models = [envs.hard_chain(5, gap=0.1, seed=seed, param_bound="tight") for seed in seeds]
+    result = livarot.run(models, SoundLivarot(level=level), 300, seed=seeds)
+    assert result.covered.all(axis=1).mean() >= 0.95
+
+
+def test_a_wrong_set_does_not_cover():
+    """The sets are not so wide that anything would do: at a tenth of the radius they fail."""
+    models = [envs.hard_chain(5, gap=0.1, seed=seed) for seed in range(20)]
+    result = livarot.run(models, SoundLivarot(beta_scale=0.1), 200, seed=range(20))
+    assert result.covered.all(axis=1).mean() < 0.5
+
+
+def test_promises():
+    assert SoundLivarot().promised_coverage() == 0.95
+    assert SoundLivarot(failure_level=0.2, reg=3.0, rule=VarianceBonus(), beta_scale=2.0).promised_coverage() == 0.8
+    assert SoundLivarot(beta_scale=0.99).promised_coverage() is None
+
+
+def test_it_learns():
+    regret = livarot.run(envs.hard_chain(4, gap=0.2), SoundLivarot(), 2000, seed=range(4)).regret.mean(axis=0)
+    assert regret[-400:].mean() < 0.25 * regret[:400].mean()
+
+
+def test_any_rule_of_optimism():
+    mdp = envs.hard_chain(4, gap=0.1)
+    joint, bonus = (livarot.run(mdp, agent, 30) for agent in (SoundLivarot(), SoundLivarot(rule=VarianceBonus())))
+    assert (bonus.optimism_gap[0, :10] >= joint.optimism_gap[0, :10] - 1e-9).all()
+
+
+def test_what_every_agent_must_do(tmp_path):
+    field.assert_value(SoundLivarot())
+    field.assert_tiny(SoundLivarot())
+    field.assert_resumes(SoundLivarot(), tmp_path)
+    field.assert_pure(SoundLivarot(), field.ragged())
+
+
+@pytest.mark.parametrize(("settings", "argument"), [({"level": "other"}, "level"), ({"reg": 0.0}, "reg")])
+def test_bad_settings(settings, argument):
+    with pytest.raises(LivarotError) as caught:
+        SoundLivarot(**settings)
+    assert caught.value.argument == argument

@@ -1,0 +1,245 @@
+"""Likelihood-ratio sets: the twin, the proof step by step (exact martingale, evidence, self-concordance), samples."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+from livarot.errors import LivarotError
+from livarot.estimation.history import History, empty_history, fit_history, record
+from livarot.estimation.level_set import Levels, LevelSettings, level_sets
+from livarot.estimation.predictions import predicted_losses
+from livarot.model.episodes import Episodes
+from tests.estimation.test_ons import random_episodes
+from tests.support.models import random_model, rows_of, to_mdp
+from tests.twins import core as ref
+from tests.twins import level_set as twin
+from tests.twins.agents import random_row
+
+SURPRISE = math.log(3 / 0.05)
+
+
+def history_of(mdp, rng, episodes, replicas=2):
+    history = empty_history(mdp.problem, replicas)
+    for _ in range(episodes):
+        history = record(mdp.problem, history, random_episodes(rng, mdp, replicas))
+    return history
+
+
+def data_of(mdp, history, r, k):
+    """The twins' data of one parameter."""
+    rows, problem = rows_of(mdp), mdp.problem
+    every = np.ndindex(problem.horizon, problem.n_states, problem.n_actions)
+    flat = {problem.pair(h, s, a): rows[h][s][a] for h, s, a in every}
+    n = int(history.used[r, k])
+    pairs = [int(pair) for pair in history.pairs[r, k, :n]]
+    return [(flat[pair], history.counts[r, k, i, : len(flat[pair][1])]) for i, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])
+@pytest.mark.parametrize("kind", ["dense", "block", "partial"])
+@pytest.mark.parametrize("published", [False, True])
+def test_as_the_twin(shared, kind, published):
+    rng = np.random.default_rng(4)
+    mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=4, U=3, kind=kind, offsets=True, one_table=shared), shared=shared)
+    problem, bound, reg = mdp.problem, 1.3, 0.2
+    history = history_of(mdp, rng, 25)
+    zeros = np.zeros((2, *problem.theta_shape))
+    fitted = fit_history(problem, zeros, history, reg, bound=bound)
+    assert np.linalg.norm(fitted.theta, axis=2).max() <= bound * (1 + 1e-12)
+    found = level_sets(problem, fitted.theta, history, LevelSettings(bound, reg, SURPRISE, published))
+    for r, k in np.ndindex(2, problem.n_parameters):
+        data, hat = data_of(mdp, history, r, k), fitted.theta[r, k]
+        assert found.loss[r, k] == pytest.approx(twin.loss(data, hat), rel=1e-12)
+        cost = twin.published_cost(data, problem.dim, bound)
+        if not published:
+            cost = min(cost, twin.mixture_cost(data, hat, bound))
+        assert found.beta[r, k] == pytest.approx(SURPRISE + cost, rel=1e-10)
+        radius = twin.radius(data, hat, SURPRISE + cost, bound, reg)
+        assert found.radius[r, k] == pytest.approx(radius, rel=1e-7)
+        gram = twin.gram(data, hat, radius, bound, reg)
+        np.testing.assert_allclose(problem.rows.unpack(found.gram)[r, k], gram, rtol=0, atol=1e-6)
+        w = problem.rows.unpack(found.whiten)[r, k]
+        np.testing.assert_allclose(w.T @ w @ gram, np.eye(problem.dim), atol=1e-6)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])
+def test_predictions_are_scored_before_the_episode(shared):
+    rng = np.random.default_rng(5)
+    mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=3, U=3, offsets=True, one_table=shared), shared=shared)
+    problem, rows = mdp.problem, rows_of(mdp)
+    predicted = rng.random((2, problem.n_parameters))
+    kept, theta = predicted.copy(), rng.normal(size=(2, *problem.theta_shape))
+    episodes = random_episodes(rng, mdp, 2)
+    found = predicted_losses(problem, theta, episodes, predicted)
+    np.testing.assert_array_equal(predicted, kept)
+    for r, h in np.ndindex(2, 3):
+        row, k = rows[h][episodes.states[r, h]][episodes.actions[r, h]], problem.stage_parameter[h]
+        if len(row[1]) > 1:
+            kept[r, k] += ref.loss(row, theta[r, k], int(episodes.choices[r, h]))
+    np.testing.assert_allclose(found, kept, rtol=1e-12)
+    history = record(problem, empty_history(problem, 2), episodes)
+    levels = level_sets(problem, 0 * theta, history, LevelSettings(1.0, 0.1, SURPRISE, False), found + 5.0)
+    np.testing.assert_allclose(levels.beta, SURPRISE + found + 5.0 - levels.loss, rtol=1e-12)
+
+
+def test_the_mixture_is_a_martingale_whatever_chooses_the_pair():
+    """All sequences of five outcomes, pairs chosen by what was seen: the mean of the mixed ratio is 1."""
+    rng = np.random.default_rng(6)
+    rows = [random_row(rng, 2, 2), random_row(rng, 2, 3)]
+    star, grid = rng.normal(size=2), rng.normal(size=(20, 2))
+    mean, total = 0.0, 0.0
+    for outcomes in itertools.product(range(3), repeat=5):
+        chance, ratio, seen, valid = 1.0, np.ones(len(grid)), [], True
+        for outcome in outcomes:
+            row = rows[(sum(seen) + len(seen)) % 2]
+            if outcome >= len(row[1]):
+                valid = False
+                break
+            p = ref.softmax(row, star)[outcome]
+            chance *= p
+            ratio *= [ref.softmax(row, theta)[outcome] / p for theta in grid]
+            seen.append(outcome)
+        if valid:
+            mean, total = mean + chance * ratio.mean(), total + chance
+    assert total == pytest.approx(1.0, abs=1e-12)
+    assert mean == pytest.approx(1.0, abs=1e-12)
+
+
+def random_data(rng, d, scale):
+    data = []
+    for _ in range(int(rng.integers(1, 5))):
+        row = random_row(rng, d, int(rng.integers(2, 5)))
+        data.append((row, rng.multinomial(int(scale * rng.integers(1, 20)), ref.softmax(row, rng.normal(size=d)))))
+    return data
+
+
+def best_of_grid(data, d, bound):
+    grid = np.linspace(-bound, bound, 41)
+    points = [[x] for x in grid] if d == 1 else [p for p in itertools.product(grid, grid) if np.hypot(*p) <= bound]
+    return min((twin.loss(data, p), p) for p in points)
+
+
+def evidence(data, d, bound):
+    """-log of the mean of exp(-L) over the ball, by quadrature."""
+    least, _ = best_of_grid(data, d, bound)
+    if d == 1:
+        whole = quad(lambda x: math.exp(least - twin.loss(data, [x])), -bound, bound, limit=200)[0] / (2 * bound)
+    else:
+
+        def edge(x):
+            return math.sqrt(max(bound**2 - x**2, 0.0))
+
+        def value(y, x):
+            return math.exp(least - twin.loss(data, [x, y]))
+
+        whole = dblquad(value, -bound, bound, lambda x: -edge(x), edge, epsabs=1e-6)[0] / (math.pi * bound**2)
+    return least - math.log(whole)
+
+
+@pytest.mark.parametrize(("d", "trials"), [(1, 12), (2, 3)])
+def test_the_level_bounds_the_evidence(d, trials):
+    """-log E_Q[exp(-L)] <= L(hat) + cost, for estimates inside, on the boundary, and anywhere else in the ball."""
+    rng = np.random.default_rng(7)
+    tightest = 9.0
+    for trial in range(trials):
+        data, bound = random_data(rng, d, 10 ** rng.uniform(0, 1.5 if d == 1 else 0.5)), 10 ** rng.uniform(-0.5, 0.7)
+        hat = rng.normal(size=d)
+        hat *= bound * (1.0 if trial % 3 == 0 else rng.random()) / np.linalg.norm(hat)
+        hat = np.array(best_of_grid(data, d, bound)[1]) if trial % 3 == 1 else hat
+        excess = evidence(data, d, bound) - twin.loss(data, hat)
+        cost = twin.mixture_cost(data, hat, bound)
+        assert excess <= cost + 1e-6
+        assert excess <= twin.published_cost(data, d, bound) + 1e-6
+        tightest = min(tightest, cost - excess)
+    assert tightest < d
+
+
+def test_the_matrix_is_above_every_hessian():
+    rng = np.random.default_rng(8)
+    closest = 1.0
+    for _ in range(200):
+        row = random_row(rng, 3, int(rng.integers(2, 6)))
+        matrix = twin.above([(row, np.ones(1))], 3)
+        difference = matrix - ref.hessian(row, rng.normal(size=3) * 10 ** rng.uniform(-2, 1))
+        least = np.linalg.eigvalsh(difference)
+        assert least[0] >= -1e-12
+        closest = min(closest, np.linalg.norm(difference) / np.linalg.norm(matrix))
+    assert closest < 0.2
+
+
+@pytest.mark.parametrize("optimal", [True, False], ids=["minimiser", "anywhere"])
+@pytest.mark.parametrize("shared", [False, True], ids=["stages", "shared"])
+def test_the_ellipsoid_contains_the_set(optimal, shared):
+    """Points on the boundary of {L - L(hat) <= beta} and of the ball, along random and worst directions."""
+    rng = np.random.default_rng(9)
+    furthest = 0.0
+    for trial in range(5):
+        model = random_model(rng, H=2, S=3, A=2, d=3, U=4 - trial % 3, offsets=True, one_table=shared)
+        mdp = to_mdp(model, shared=shared)
+        problem, bound, reg = mdp.problem, 10 ** rng.uniform(-0.3, 0.8), 10 ** rng.uniform(-4, 0)
+        history = history_of(mdp, rng, 1000 if trial == 0 else int(10 ** rng.uniform(0, 2.2)))
+        theta = fit_history(problem, np.zeros((2, *problem.theta_shape)), history, reg, bound=bound).theta
+        if not optimal:
+            theta = theta + 0.1 * rng.normal(size=theta.shape)
+            theta *= np.minimum(1, bound / np.linalg.norm(theta, axis=2, keepdims=True))
+        found = level_sets(problem, theta, history, LevelSettings(bound, reg, SURPRISE, False))
+        for r, k in np.ndindex(2, problem.n_parameters):
+            data, hat = data_of(mdp, history, r, k), theta[r, k]
+            gram = problem.rows.unpack(found.gram)[r, k]
+            far = np.linalg.inv(np.linalg.cholesky(gram)).T
+            for _ in range(20):
+                step = far @ rng.normal(size=3) if rng.random() < 0.5 else rng.normal(size=3)
+                v = boundary(data, hat, step, bound, found.beta[r, k])
+                away = math.sqrt(v @ gram @ v)
+                assert away <= found.radius[r, k]
+                furthest = max(furthest, away / found.radius[r, k])
+    assert furthest > (0.8 if optimal else 0.5)
+
+
+def boundary(data, hat, step, bound, beta):
+    """The furthest point hat + t step that is in the ball and in the level set."""
+    low, high, base = 0.0, 4 * bound / np.linalg.norm(step), twin.loss(data, hat)
+    for _ in range(60):
+        t = 0.5 * (low + high)
+        point = hat + t * step
+        inside = np.linalg.norm(point) <= bound and twin.loss(data, point) - base <= beta
+        low, high = (t, high) if inside else (low, t)
+    return low * step
+
+
+def test_extreme_scales_stay_finite():
+    rng = np.random.default_rng(10)
+    mdp = to_mdp(random_model(rng, H=2, S=3, A=2, d=3, U=3))
+    problem, history = mdp.problem, history_of(mdp, rng, 5)
+    many = History(history.pairs, history.counts * 1e9, history.used)
+    for counts, bound, reg in itertools.product((history, many), (1e-3, 1.0, 1e3), (1e-8, 1e6)):
+        theta = fit_history(problem, np.zeros((2, *problem.theta_shape)), counts, reg, bound=bound).theta
+        found = level_sets(problem, theta, counts, LevelSettings(bound, reg, SURPRISE, False))
+        assert all(np.isfinite(part).all() for part in found)
+        assert (found.beta >= SURPRISE).all()
+        assert (found.radius > 0).all()
+
+
+def test_no_data_no_cost():
+    mdp = to_mdp(random_model(np.random.default_rng(1), H=2, S=3, A=2, d=3, U=3))
+    found = level_sets(
+        mdp.problem, np.zeros((1, 2, 3)), empty_history(mdp.problem, 1), LevelSettings(2.0, 0.5, 1.0, False)
+    )
+    assert isinstance(found, Levels)
+    np.testing.assert_allclose(found.beta, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.radius, math.sqrt(2 * 1.0 + 0.5 * 4.0), rtol=1e-8)
+
+
+def test_parts_of_another_problem_are_refused():
+    mdp = to_mdp(random_model(np.random.default_rng(1), H=2, S=3, A=2, d=3, U=3))
+    history, settings = empty_history(mdp.problem, 1), LevelSettings(1.0, 1.0, 1.0, False)
+    with pytest.raises(LivarotError, match="theta"):
+        level_sets(mdp.problem, np.zeros((1, 2, 4)), history, settings)
+    with pytest.raises(LivarotError, match="predicted"):
+        level_sets(mdp.problem, np.zeros((1, 2, 3)), history, settings, np.zeros((1, 3)))
+    foreign = Episodes(np.zeros((1, 3), np.int32), np.full((1, 2), 7, np.int32), np.zeros((1, 2), np.int32))
+    with pytest.raises(LivarotError, match="episodes"):
+        predicted_losses(mdp.problem, np.zeros((1, 2, 3)), foreign, np.zeros((1, 2)))
