@@ -363,7 +363,7 @@ def _planning(mdp, bandit):
         "solve_robust": (livarot.solve_robust, robust),
         "solve_robust with penalty": (livarot.solve_robust, robust | {"radius": None, "penalty": 1.0}),
         "evaluate_robust": (livarot.evaluate_robust, robust | {"policy": policy}),
-        "robustness_curve": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
+        "robustness_curve with an end": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
             {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
