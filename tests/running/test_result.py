@@ -119,3 +119,15 @@ def test_a_file_of_an_earlier_version_loads(tmp_path):
     assert old.n_parameters == 4
     assert np.ma.getmaskarray(old.stage_covered(0)).all()
     assert np.array_equal(old.regret, result.regret)
+
+
+def test_a_band_is_never_below_zero():
+    """A quantile of exact regret is some regret; mean - sd of skewed curves is not."""
+    from matplotlib.figure import Figure
+
+    result = livarot.run(livarot.envs.hard_chain(5, gap=0.1), livarot.agents.Livarot(), 60, seed=range(6))
+    axes = result.plot(Figure().subplots())
+    (band,) = axes.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() >= 0.0 and heights.max() <= result.cumulative_regret.max()
+    assert np.allclose(axes.lines[0].get_ydata(), result.cumulative_regret.mean(axis=0))
