@@ -35,4 +35,4 @@ ours = results["livarot"].cumulative_regret[:, -1]
 for name, result in results.items():
     if name != "livarot":
         found = livarot.experiments.paired_difference(result.cumulative_regret[:, -1], ours)
-        print(f"{name:14} {found}")
+        print(f"{name:14} {found.estimate:6.1f}  [{found.low:.1f}, {found.high:.1f}]")

@@ -212,7 +212,7 @@ class RunResult:
         return pd.DataFrame(table)
 
     def plot(self, axes: Axes | None = None, *, realised: bool = False, label: str | None = None) -> Axes:
-        """Mean cumulative regret, and the band of the 10 to 90 % quantiles over seeds, which is never below the least."""
+        """Mean cumulative regret, with a band of the 10 to 90 % quantiles over seeds: never below the least of them."""
         with extras_explained():
             import matplotlib.pyplot as plt
 
