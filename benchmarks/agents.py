@@ -51,7 +51,7 @@ Models = Callable[[Sequence[int]], Any]
 def chains(horizon: int, dim: int, jitter: float, seeds: Sequence[int]) -> list[livarot.MNLMDP]:
     """One sign vector per seed, gap 0.5/H."""
     gap = 0.5 / horizon
-    return [envs.hard_chain(horizon, dim=dim, gap=gap, seed=seed, bias_jitter=jitter) for seed in seeds]
+    return [envs.jittered_chain(horizon, dim=dim, gap=gap, seed=seed, bias_jitter=jitter) for seed in seeds]
 
 
 def same(name: str, settings: dict[str, Any], _seeds: Sequence[int]) -> livarot.MNLMDP:
