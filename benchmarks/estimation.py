@@ -6,6 +6,7 @@ process.  CPU seconds; best of ROUNDS for ours and NumPy, once for the peers (th
 
 ours         ``Choices.from_arrays`` (checks included) and ``MNLTransition().fit``
 ours_table   ``MNLTransition(features=...).fit(DataFrame)``, grouping by choice id and checks included
+ours_formula the same with ``formula="~ x0 + x1 + ..."``, formulaic's parser included
 numpy        a plain Newton method on the padded array (below), until the same decrement
 xlogit       ``MultinomialLogit().fit`` 0.2.7, its defaults
 statsmodels  ``ConditionalLogit(...).fit()``, its defaults, on a tenth of the data (compared with ours on that tenth)
@@ -75,6 +76,10 @@ def ours(features: FloatArray, chosen: IntArray) -> Fitted:
 
 def ours_table(table: pd.DataFrame, columns: list[str]) -> Fitted:
     return _fitted(MNLTransition(features=columns).fit(table))
+
+
+def ours_formula(table: pd.DataFrame, columns: list[str]) -> Fitted:
+    return _fitted(MNLTransition(formula="~ " + " + ".join(columns)).fit(table))
 
 
 def _fitted(fit: MNLTransition) -> Fitted:
@@ -154,10 +159,12 @@ def measure(n: int, size: int, dim: int, rounds: int) -> Row:
     sides: dict[str, Callable[[], Any]] = {
         "ours": partial(ours, features, chosen),
         "ours_table": partial(ours_table, table, columns),
+        "ours_formula": partial(ours_formula, table, columns),
         "numpy": partial(numpy_newton, features, chosen),
     }
     mine = ours(features, chosen)  # also warms the kernels
     compare(row, "table", mine, ours_table(table, columns))
+    compare(row, "formula", mine, ours_formula(table, columns))
     compare(row, "numpy", mine, numpy_newton(features, chosen))
     seconds = interleaved(sides, rounds)
     del table
@@ -170,8 +177,10 @@ def measure(n: int, size: int, dim: int, rounds: int) -> Row:
         row.set(f"{name}_cpu_s", value)
     row.set("xlogit/ours", seconds["xlogit"] / seconds["ours"], least=XLOGIT_LEAST)
     row.set("xlogit/ours_table", seconds["xlogit"] / seconds["ours_table"], least=XLOGIT_LEAST)
+    row.set("xlogit/ours_formula", seconds["xlogit"] / seconds["ours_formula"], least=XLOGIT_LEAST)
     row.set("numpy/ours", seconds["numpy"] / seconds["ours"], least=NUMPY_LEAST)
     row.set("numpy/ours_table", seconds["numpy"] / seconds["ours_table"], least=NUMPY_LEAST)
+    row.set("numpy/ours_formula", seconds["numpy"] / seconds["ours_formula"], least=NUMPY_LEAST)
     row.remarks.append(f"{n} choices x {size} x {dim}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     if find_spec("choice_learn") is None:
         row.remarks.append("choice-learn is not installed: left out")

@@ -4,22 +4,20 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import livarot
-from livarot import LivarotError, agents, envs
+from livarot import agents, envs
 from livarot.data import labels_of, load_fit, save_fit
 from livarot.running.loop import Replicas
-from livarot.storage import load_tensors, save_tensors
+from livarot.storage import load_tensors
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.store import checkpoint
-from tests.support.altered import GOOD
+from tests.support.altered import GOOD, change, refused
 from tests.support.machine_logs import fitted
-from tests.support.models import random_model, to_mdp
 
 MDP = envs.river_swim(4, 5)
 SCRIPT = Path(__file__).parent / "support" / "altered.py"
@@ -52,97 +50,7 @@ def test_no_altered_file_does_harm(tmp_path):
     harmless(found)
 
 
-def refused(load, path):
-    """The refusal, in one line that names the file, within a second."""
-    begin = time.process_time()
-    with pytest.raises(LivarotError) as caught:
-        load(path)
-    assert time.process_time() - begin < 1.0
-    assert str(path) in str(caught.value) and caught.value.argument == "path"
-    return str(caught.value)
-
-
-def change(path, kind, tensors=None, header=None, drop=()):
-    old, head = load_tensors(path, kind=kind)
-    kept = {name: array for name, array in (old | (tensors or {})).items() if name not in drop}
-    rest = {name: value for name, value in (head | (header or {})).items() if name not in drop}
-    save_tensors(path, kept, kind=kind, header=rest)
-
-
 # ---------------------------------------------------------------- models
-
-
-@pytest.fixture
-def model(tmp_path):
-    MDP.save(tmp_path / "model")
-    return tmp_path / "model"
-
-
-def test_each_tensor_of_a_model_is_needed_and_has_its_type(model, tmp_path):
-    whole, _ = load_tensors(model, kind="mnlmdp")
-    for name, array in whole.items():
-        MDP.save(model)
-        change(model, "mnlmdp", drop=[name])
-        if name == "labels":
-            assert livarot.MNLMDP.load(model).problem.actions is None
-        else:
-            assert f"tensor {name!r} is missing" in refused(livarot.MNLMDP.load, model)
-        for dtype in {np.dtype(x) for x in ("float64", "int32", "int64", "bool")} - {array.dtype}:
-            MDP.save(model)
-            change(model, "mnlmdp", {name: array.astype(dtype)})
-            assert f"tensor {name!r} has dtype {dtype}" in refused(livarot.MNLMDP.load, model)
-
-
-@pytest.mark.parametrize(
-    ("tensors", "header", "said"),
-    [
-        ({"next_state": lambda x: x + 1}, {}, "tensor 'next_state' has 4"),
-        ({"next_state": lambda x: x[::-1].copy()}, {}, "next_states"),
-        ({"row_start": lambda x: np.append(0, x[:-1])}, {}, "do not fit together"),
-        ({"feat_start": lambda x: x + 1}, {}, "do not fit together"),
-        ({"pair_block": lambda x: x * 0}, {}, "do not fit together"),
-        ({"gram_start": lambda x: x * 2}, {}, "do not fit together"),
-        ({"reward": lambda x: x + 1}, {}, "tensor 'reward' has"),
-        ({"start": lambda x: x / 2}, {}, "start: sums to 0.5"),
-        ({"feat": lambda x: x * 9}, {}, "features: have a norm above 1"),
-        ({"theta": lambda x: x * 9}, {}, "exceeds param_bound"),
-        ({"theta": lambda x: x[:1]}, {}, "theta: has shape"),
-        ({"more": lambda x: np.zeros(2)}, {}, "tensor 'more' does not belong there"),
-        ({}, {"n_states": 10**30}, "header has n_states"),
-        ({}, {"horizon": 2**31 - 1}, "tensor 'stage_table' has shape (5,)"),
-        ({}, {"shared_parameter": "yes"}, "header has shared_parameter"),
-        ({}, {"param_bound": -1.0}, "header has param_bound"),
-        ({}, {"more": 1}, "header entry 'more' does not belong there"),
-    ],
-)
-def test_what_is_wrong_with_a_model_is_said(model, tensors, header, said):
-    whole, _ = load_tensors(model, kind="mnlmdp")
-    change(model, "mnlmdp", {name: f(whole.get(name)) for name, f in tensors.items()}, header)
-    assert said in refused(livarot.MNLMDP.load, model)
-
-
-def test_a_huge_file_is_refused_before_its_numbers_are_read(model):
-    change(model, "mnlmdp", drop=["theta"])
-    data = model.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    head = json.loads(data[8 : 8 + length])
-    size = 3 * 2**30
-    head["theta"] = {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}
-    text = json.dumps(head).encode()
-    with open(model, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + size)  # sparse: takes no space
-    begin = time.perf_counter()
-    assert "tensor 'theta' has shape" in refused(livarot.MNLMDP.load, model)
-    assert time.perf_counter() - begin < 1.0
-
-
-@pytest.mark.parametrize("kind", ["dense", "block", "partial"])
-def test_every_kind_of_model_is_still_read(tmp_path, kind):
-    for shared in (False, True):
-        mdp = to_mdp(random_model(np.random.default_rng(3), d=5, kind=kind, one_table=shared), shared=shared)
-        mdp.save(tmp_path / "model")
-        assert livarot.MNLMDP.load(tmp_path / "model").problem.fingerprint == mdp.problem.fingerprint
 
 
 def test_labels_survive_a_file(tmp_path):
@@ -239,37 +147,6 @@ def test_a_checkpoint_that_is_wrong_costs_its_episodes_only(tmp_path, tensors, h
 
 
 OTHERS = [envs.river_swim(6, 5), envs.river_swim(4, 3), envs.hard_chain(5), envs.river_swim(4, 9)]
-AGENTS = [agents.Livarot(), agents.UCRLMNL(), agents.UCBVI(), agents.PSRL(), agents.RareSwitching(), agents.Uniform()]
-
-
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
-@pytest.mark.parametrize("told", [True, False])
-def test_the_state_of_another_problem_is_refused(tmp_path, agent, told):
-    path = tmp_path / "state"
-    for other in OTHERS:
-        livarot.save_state(path, agent, agent.init(other.problem, 2), other.problem if told else None)
-        with pytest.raises(LivarotError, match="another problem" if told else "does not hold what it should"):
-            livarot.load_state(path, agent, MDP.problem)
-        state = livarot.LearnState(agent.init(other.problem), 0, other.problem.fingerprint if told else None)
-        with pytest.raises(LivarotError, match=r"^state: "):
-            livarot.Online(agent, MDP.problem, state=state)
-
-
-def test_a_problem_of_the_same_sizes_is_told_apart_by_its_fingerprint(tmp_path, caplog):
-    other = livarot.MNLMDP.from_arrays(
-        5, 4, 2, outcomes=MDP.problem.rows.outcomes, next_state=MDP.problem.rows.next_state,
-        features=np.concatenate([MDP.problem.rows.features(p) for p in range(8)]), offset=MDP.problem.rows.offset,
-        reward=MDP.problem.reward * 0.5, start=MDP.problem.start, theta=MDP.theta,
-    )  # fmt: skip
-    assert other.problem.fingerprint != MDP.problem.fingerprint
-    agent, path = agents.Livarot(), tmp_path / "state"
-    livarot.save_state(path, agent, agent.init(other.problem), other.problem)
-    with pytest.raises(LivarotError, match=r"^problem: .* another problem"):
-        livarot.load_state(path, agent, MDP.problem)
-    livarot.save_state(path, agent, agent.init(other.problem))  # as earlier versions did
-    with caplog.at_level("INFO"):
-        livarot.load_state(path, agent, MDP.problem)
-    assert "does not say which problem" in caplog.text
 
 
 def test_fingerprints_are_of_the_content_only():
@@ -277,12 +154,3 @@ def test_fingerprints_are_of_the_content_only():
     livarot.solve(again)
     assert again.problem.fingerprint == MDP.problem.fingerprint
     assert len({other.problem.fingerprint for other in OTHERS}) == len(OTHERS)
-
-
-@pytest.mark.parametrize("state", [3, None, (1, 2, 3), agents.UCBVI().init(MDP.problem)])
-def test_what_is_not_a_state_of_the_agent_is_refused(state):
-    with pytest.raises(LivarotError, match=r"^state: "):
-        livarot.Online(agents.Livarot(), MDP.problem, state=livarot.LearnState(state))
-    if state is not None:
-        with pytest.raises(LivarotError, match=r"^state: "):
-            livarot.Online(agents.Livarot(), MDP.problem, state=state)

@@ -112,7 +112,7 @@ def test_arrays_of_anything_else_are_refused(wrong):
         require_finite("x", wrong)
 
 
-def test_a_masked_entry_is_no_number():
+def test_a_masked_entry_is_not_a_number():
     array = np.ma.array(np.zeros((2, 3)), mask=[[0, 0, 0], [0, 1, 1]])
     for given in (array, list(array), tuple(array)):
         with pytest.raises(

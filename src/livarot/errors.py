@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Interrupted",
     "LivarotError",
     "MissingExtra",
     "bad",
@@ -32,6 +33,7 @@ __all__ = [
     "require_positive",
     "require_positive_int",
     "require_probability",
+    "require_share",
     "shown",
 ]
 
@@ -65,6 +67,14 @@ class LivarotError(ValueError):
 
 class MissingExtra(LivarotError, ImportError):
     """A package that one of livarot's extras installs is not there; also an ``ImportError``."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run or a search; ``result`` is what was done by then, as the function would have returned it."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 def bad(
@@ -171,6 +181,20 @@ def require_probability(argument: str, p: Any) -> float:
     number = _real(p)
     if not 0.0 < number < 1.0:
         raise bad(argument, f"must be a number strictly between 0 and 1, got {shown(p)}")
+    return number
+
+
+def require_share(argument: str, value: Any) -> float:
+    """`value` as a float, refused unless 0 <= value <= 1.
+
+    >>> require_share("discount", 1.5)
+    Traceback (most recent call last):
+        ...
+    livarot.errors.LivarotError: discount: must be a number from 0 to 1, got 1.5 (float)
+    """
+    number = _real(value)
+    if not 0.0 <= number <= 1.0:
+        raise bad(argument, f"must be a number from 0 to 1, got {shown(value)}")
     return number
 
 

@@ -14,6 +14,7 @@ EXTRAS = {  # of importable packages; pyproject.toml lists what each extra insta
     "pandas": "data",
     "pyarrow": "data",
     "sklearn": "data",
+    "formulaic": "data",
     "matplotlib": "report",
     "plotly": "report",
     "joblib": "sweep",

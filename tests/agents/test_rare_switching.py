@@ -10,7 +10,7 @@ import pytest
 
 import livarot
 from livarot import LivarotError
-from livarot.agents import PSRL, UCBVI, UCRLMNLOL, Livarot, Oracle, RareSwitching, Uniform, rare_switching
+from livarot.agents import PSRL, UCBVI, UCRLMNLOL, Livarot, RareSwitching, Uniform, rare_switching
 from livarot.model.probabilities import transition_kernel
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, environment_uniforms
@@ -144,13 +144,6 @@ def test_a_burn_in_is_planned_every_episode():
     for t in range(13):
         assert same_bits(tuple(log["plans"][t]), tuple(rare["plans"][t]))
     assert state.kept.n_plans[0] >= 13
-
-
-def test_an_oracle_with_a_policy_per_replica():
-    policies = np.stack([livarot.solve(CHAIN).policy] * 2)
-    agent = RareSwitching(Oracle(policies))
-    for workers in (1, 2):
-        assert abs(livarot.run(CHAIN, agent, 5, seed=[0, 1], workers=workers).regret).max() < 1e-12
 
 
 def test_bad_settings():

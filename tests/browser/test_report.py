@@ -179,7 +179,7 @@ def test_hostile_names_run_nothing(watched, tmp_path):
     assert all(name in told for name in HOSTILE[:18])  # the rest has characters that a browser shows in its own way
 
 
-def test_names_with_dollars_are_no_mathematics(watched, tmp_path):
+def test_names_with_dollars_are_not_mathematics(watched, tmp_path):
     experiment = Experiment(
         environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [4, 5]}, label="$a_b$ & $c$")],
         agents=[AgentSpec(name="uniform", label="$x^2$ <b>")],

@@ -10,19 +10,12 @@ import pytest
 import livarot
 from livarot.cli import fit as cli_fit
 from livarot.cli import plan as cli_plan
-from livarot.data import MNLTransition, load_fit, plan_robust
+from livarot.data import MNLTransition, load_fit
+from livarot.errors import LivarotError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "machines"
 COLUMNS = "wears,wears_hard,breaks,breaks_by_wear,breaks_hard,improves,as_new,repaired"
 TABLE = {"table": EXAMPLE / "log.csv", "features": [COLUMNS], "reachable": str(EXAMPLE / "reachable.csv")}
-PLAN = {"reward": str(EXAMPLE / "rewards.csv"), "horizon": 26, "start": "new"}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "machines.model"
-    cli_fit.command(**TABLE, out=path)
-    return path
 
 
 def test_fit_prints_the_summary_and_stores_the_model(tmp_path, capsys):
@@ -58,62 +51,42 @@ def test_fit_refuses(tmp_path):
         cli_fit.command(**TABLE, state="now")
 
 
-def test_nominal_plan(model, tmp_path, capsys):
-    cli_plan.command(model=model, **PLAN, out=tmp_path / "policy.csv")
-    seen = capsys.readouterr()
-    assert seen.out == "" and "nominal plan" in seen.err and "every step rests on data" in seen.err
-    table = pd.read_csv(tmp_path / "policy.csv")
-    first = table[(table.stage == 0) & (table.state == "new")]
-    assert first.action.tolist() == ["hard"]
-    fit = load_fit(model)
-    pays = pd.read_csv(EXAMPLE / "rewards.csv").set_index(["state", "action"])["reward"]
-    mdp = fit.to_mdp(pays, 26, "new")
-    assert first.value.iloc[0] == livarot.solve(mdp).value[0] @ mdp.problem.start
-    cli_plan.command(model=model, **PLAN)
-    assert capsys.readouterr().out == (tmp_path / "policy.csv").read_text()
+def test_formulas_choices_clusters_and_weights(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"trip": np.repeat(np.arange(300), 3), "price": rng.uniform(1.0, 5.0, 900)})
+    table["mode"], table["known"] = np.tile(["bus", "car", "rail"], 300), np.tile([0.0, 0.2, 0.1], 300)
+    u = -table.price + table.known + rng.gumbel(size=900)
+    table["taken"] = (u == u.groupby(table.trip).transform("max")).astype(int)
+    table["who"], table["w"] = table.trip // 4, 1.0 + table.trip % 3
+    table.to_csv(tmp_path / "trips.csv.gz", index=False)
+    options = {"choice": "trip", "chosen": "taken", "offset": "known", "cluster": "who", "weights": "w"}
+    cli_fit.command(
+        table=tmp_path / "trips.csv.gz", formula="~ price + mode", reference=["mode=car"], as_json=True, **options
+    )
+    found = json.loads(capsys.readouterr().out)
+    fit = MNLTransition(formula="~ price + mode", reference={"mode": "car"}, **options).fit(table)
+    assert [row["column"] for row in found["coefficients"]] == ["price", "mode[bus]", "mode[rail]"]
+    np.testing.assert_allclose([row["std err"] for row in found["coefficients"]], np.sqrt(np.diag(fit.covariance_)))
+    assert found["facts"]["Covariance"] == "cluster" and found["facts"]["Clusters"] == 75
+    with pytest.raises(LivarotError, match="reference"):
+        cli_fit.command(table=tmp_path / "trips.csv.gz", formula="~ price", reference=["mode"], **options)
 
 
-def test_robust_and_optimistic_plans(model, tmp_path, capsys):
-    values = {}
-    for name, options in {"auto": {"robust": "auto"}, "0.05": {"robust": "0.05"}, "best": {"optimistic": 0.9}}.items():
-        cli_plan.command(model=model, **PLAN, **options, resamples=40, out=tmp_path / name)
-        table = pd.read_csv(tmp_path / name)
-        values[name] = table.value.iloc[0]
-    told = capsys.readouterr().err
-    assert "40 refits" in told and "KL radius 0.05" in told and "90 % confidence set" in told
-    fit = load_fit(model)
-    mdp = fit.to_mdp(cli_plan.parse_reward(fit, PLAN["reward"]), 26, "new")
-    assert values["auto"] == plan_robust(fit, mdp, n_resamples=40).value[0] @ mdp.problem.start
-    assert values["0.05"] < values["auto"] < values["best"]
-
-
-def test_rewards_in_words(model):
-    fit = load_fit(model)
-    assert cli_plan.parse_reward(fit, "new=1,worn out=0.25") == {"new": 1.0, "worn out": 0.25}
-    for text, match in {
-        "new": "neither a file nor",
-        "new=1,new=2": "is given twice",
-        "old=1": "'old' is not known",
-        "new=x": "'x' is not a number",
-    }.items():
-        with pytest.raises(livarot.LivarotError, match=match):
-            cli_plan.parse_reward(fit, text)
-
-
-def test_plan_refuses(model, tmp_path):
-    with pytest.raises(livarot.LivarotError, match="both given"):
-        cli_plan.command(model=model, **PLAN, robust="0.1", optimistic=0.9)
-    with pytest.raises(livarot.LivarotError, match="robust: 'much' is not a number; or 'auto'"):
-        cli_plan.command(model=model, **PLAN, robust="much")
-    with pytest.raises(livarot.LivarotError, match="start: 'old' is not known"):
-        cli_plan.command(model=model, **(PLAN | {"start": "old"}))
-    with pytest.raises(livarot.LivarotError, match="there is no file"):
-        cli_plan.command(model=tmp_path / "none", **PLAN)
-
-
-def test_plan_without_a_start_or_horizon_says_what_to_give(model):
-    """And why: the example's log has no column of stages."""
-    with pytest.raises(livarot.LivarotError, match=r"^start: .* without stages .*; give a state, one of .*'new'"):
-        cli_plan.command(model=model, **(PLAN | {"start": None}))
-    with pytest.raises(livarot.LivarotError, match=r"^horizon: is not given, .* no stages; say how many steps"):
-        cli_plan.command(model=model, **(PLAN | {"horizon": None}))
+def test_plan_for_a_profile(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame({"state": rng.choice(["ill", "well"], 400), "action": rng.choice(["a", "b"], 400)})
+    log["age"], log["sex"] = rng.uniform(30.0, 80.0, 400), rng.choice(["f", "m"], 400)
+    log["next_state"] = np.where(rng.random(400) < 0.3 + 0.3 * (log.action == "a"), "well", "ill")
+    log.to_csv(tmp_path / "log.csv", index=False)
+    model = {"formula": "~ next_state * (age + sex) + action:next_state", "reachable": "all"}
+    cli_fit.command(table=tmp_path / "log.csv", out=tmp_path / "m", **model)
+    plan = {"reward": "well=1", "horizon": 4, "start": "ill", "at": "age=60,sex=f"}
+    cli_plan.command(model=tmp_path / "m", **plan, out=tmp_path / "stored.csv")
+    cli_plan.command(model=tmp_path / "log.csv", **plan, **model, out=tmp_path / "fitted.csv")
+    stored, fresh = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("stored", "fitted"))
+    pd.testing.assert_frame_equal(stored, fresh)
+    assert set(stored.action) == {"a"}
+    with pytest.raises(LivarotError, match="at: 'x' is not a number"):
+        cli_plan.command(model=tmp_path / "m", **plan | {"at": "age=x,sex=f"})
+    with pytest.raises(LivarotError, match="at: has no value for 'sex'"):
+        cli_plan.command(model=tmp_path / "m", **plan | {"at": "age=50"})

@@ -37,7 +37,7 @@ def test_a_damaged_run_is_named(app, tmp_path):
     assert f"{path.name}' is damaged" in done.output
 
 
-def test_what_is_no_store_is_refused_in_one_line(app, tmp_path):
+def test_what_is_not_a_store_is_refused_in_one_line(app, tmp_path):
     for line in (["report", str(tmp_path)], ["board", str(tmp_path)]):
         done = CliRunner().invoke(app, line)
         assert done.exit_code == 2 and "is not a store" in done.output

@@ -11,15 +11,14 @@ import typer
 from typer.testing import CliRunner
 
 from livarot import agents
-from livarot.cli import doctor, progress, sweep
+from livarot.cli import sweep
 from livarot.sweeps import driver as sweeps
-from livarot.sweeps.driver import Report, Snapshot
+from livarot.sweeps.driver import Report
 from livarot.sweeps.store.store import Store
 
 runner = CliRunner()
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 sweep.register(app)
-doctor.register(app)
 
 SPEC = """
 episodes = 20
@@ -88,7 +87,7 @@ def test_refusals_are_one_line(spec, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", "1/2/3"])
-def test_parts_that_are_none(spec, tmp_path, text):
+def test_what_is_not_a_part_is_refused(spec, tmp_path, text):
     result = run(spec, tmp_path / "store", "--shard", text)
     assert result.exit_code == 2
     assert "--shard 1/20" in result.output or "shard" in result.output
@@ -96,70 +95,6 @@ def test_parts_that_are_none(spec, tmp_path, text):
 
 def test_the_schema_is_json():
     assert json.loads(call("schema").output)["title"] == "Experiment"
-
-
-def test_progress_in_lines():
-    said = []
-    show = progress.progress_lines(said.append, every=10)
-    for second in range(25):
-        show(Snapshot(100, 4 * second, 0, 40 * second, 1000, float(second)))
-    show(Snapshot(100, 99, 1, 1000, 1000, 25.0))
-    assert said[0] == "0 of 100 runs"
-    assert said[1] == "40 of 100 runs, 40 episodes/s, 0:00:15 left"
-    show(Snapshot(100, 99, 1, 1000, 1000, 25.1))  # a sweep reports its end more than once
-    assert said[-1] == "99 of 100 runs, 1 failed, 40 episodes/s"
-    assert len(said) == 4
-
-
-def test_restored_episodes_are_no_pace():
-    """Two workers of three begin where a checkpoint was; then 100 episodes a second."""
-    pace, episodes = progress.Pace(), 0
-    for second in range(12):
-        episodes += 100 + {1: 500_000, 2: 400_000}.get(second, 0)
-        found = pace.of(Snapshot(3, 0, 0, episodes, 2_000_000, float(second)))
-    assert found == 100.0
-    assert (
-        progress.progress_text(Snapshot(3, 0, 0, 1000, 2000, 12.0), found)
-        == "0 of 3 runs, 100 episodes/s, 0:00:10 left"
-    )
-    assert progress.progress_text(Snapshot(1, 1, 0, 2000, 2000, 12.0), found) == "1 of 1 run, 100 episodes/s"
-
-
-def test_the_pace_of_rare_episodes():
-    pace = progress.Pace()
-    for second in range(31):
-        found = pace.of(Snapshot(3, 0, 0, 60 * (second // 3), 2000, float(second)))
-    assert found == 20.0
-
-
-def test_doctor(tmp_path):
-    result = call("doctor", "--store", tmp_path)
-    assert result.exit_code == 0, result.output
-    for name in ("python", "processors", "BLAS threads", "numba cache", "store", "free disk", "distributed"):
-        assert name in result.output
-    checks = {check["name"]: check for check in json.loads(call("doctor", "--store", tmp_path, "--json").output)}
-    assert checks["store"]["good"] is True
-    lacking = checks["distributed"]
-    assert "pip install 'livarot[cluster]'" in lacking["cure"] or lacking["found"][0].isdigit()
-
-
-@pytest.mark.parametrize("name", ["file", "file/inside"])
-def test_doctor_wants_a_folder(tmp_path, name):
-    (tmp_path / "file").write_text("x")
-    result = call("doctor", "--store", tmp_path / name)
-    assert result.exit_code == 1
-    assert "'file' is not a folder" in result.output
-    assert call("doctor", "--store", "").exit_code == 2
-
-
-def test_doctor_says_what_is_wrong(tmp_path, monkeypatch):
-    from livarot.sweeps import doctor as module
-
-    monkeypatch.setattr(module, "_unwritable", lambda folder: "cannot be written (Read-only file system)")
-    result = call("doctor", "--store", tmp_path)
-    assert result.exit_code == 1
-    assert "NO  store" in result.output
-    assert "choose another folder" in result.output
 
 
 def test_the_commands_import_nothing_heavy():
@@ -311,7 +246,7 @@ label = "bonus"
     assert lines[-1] == "9 of 10 runs stored, 0 failed, 0 damaged files"
 
 
-def test_one_is_no_plural(spec, tmp_path):
+def test_one_is_not_a_plural(spec, tmp_path):
     one = edited(spec, ("seeds = 3", "seeds = 1"), ('[[agents]]\nname = "uniform"\n', ""), ("[0.05, 0.1]", "0.1"))
     store = tmp_path / "store"
     assert "1 run, 0 stored, 1 to run" in run(one, store, "--dry-run").output

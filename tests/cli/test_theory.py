@@ -105,24 +105,9 @@ def test_values_are_json_or_text():
     assert found == {"a": 1, "b": 0.5, "c": "tight", "d": True, "e": None, "f": [1, 2], "g": "Infinity", "h": ""}
 
 
-def test_the_study_from_end_to_end(tmp_path, capsys, monkeypatch):
-    whole = cli_theory.variance_study.run_study
-    monkeypatch.setattr(cli_theory.variance_study, "run_study", lambda **given: whole(**given, n_episodes=5))
-    cli_theory.variance_command(quick=True, out=tmp_path / "out", n_seeds=2, workers=1)
-    printed = capsys.readouterr()
-    assert "8 files in" in printed.out.splitlines()[-1] and len(list((tmp_path / "out").iterdir())) == 8
-    assert (tmp_path / "out" / "README.txt").read_text() in printed.out
-    assert "variance: drawing the figures" in printed.err
-
-
-def test_a_bad_folder_is_refused_before_the_work(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(LivarotError, match="out"):
-        cli_theory.variance_command(quick=True, out=tmp_path / "file", n_seeds=2, workers=1)
-
-
 def test_the_audit_s_table_marks_failures():
-    from tests.theory.audits.test_auditing import THEORY, by_hand
+    from tests.support.audits import by_hand
+    from tests.theory.audits.test_auditing import THEORY
 
     checked = theory.audit(by_hand([[0.0]] * 50, None, agent=THEORY))
     console = Console(file=io.StringIO(), width=120)

@@ -56,7 +56,7 @@ def test_against_the_twins(n, d, H, U, B, reg):
     )
 
 
-def test_a_bound_of_zero_is_no_logarithm():
+def test_a_bound_of_zero_has_no_logarithm():
     assert math.isfinite(newton_radius(1, 1, 1, 2, 0.0, 1.0, 4.0, 0.05))
     assert math.isfinite(newton_radius(1, 1, 1, 2, 1e-9, 1.0, 4.0, 0.05))
 

@@ -16,16 +16,18 @@ from livarot import agents, data, envs, infinite, theory
 from livarot.core import mnl
 from livarot.lanes import expectation
 from livarot.planning.sampling import OutcomeSampling
-from tests.support import machine_logs
+from tests.support import machine_logs, offline_logs
 
 # not called: classes that only hold results, protocols, decorators, and what needs data that are not installed
 CONTAINERS = {
     "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
-    "Calibration", "Constants", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap", "Gain",
-    "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "LearnResult", "LearnState",
-    "LikelihoodRatio", "LivarotError", "LowerBound", "MirrorDescent", "ModelLabels", "NewtonSteps", "NotIdentified",
-    "Plan", "Problem", "Rate", "RewardScale", "RobustSolution", "RunResult", "Settings", "Solution", "Steps",
-    "Summary", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "Calibration", "Constants", "Coverage", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap",
+    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interval",
+    "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
+    "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
+    "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
+    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
+    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
@@ -85,6 +87,17 @@ def array_arguments():
     }
 
 
+def other_terms():
+    """A model with costs, a discount, missing actions and a terminal state."""
+    return {k: v for k, v in model_arguments().items() if k != "reward"} | {
+        "cost": np.arange(18.0).reshape(3, 2, 3),
+        "terminal_cost": {"new": 3.0},
+        "discount": 0.9,
+        "available": {"new": ["rest", "work"], ("worn", 1): ["work"]},
+        "terminal": [2],
+    }
+
+
 def all_calls():
     """name -> (function, arguments)."""
     calls = {}
@@ -108,6 +121,15 @@ def _models(mdp, bandit):
             model_arguments() | {"features": features, "offset": None},
         ),
         "MNLMDP.from_arrays": (solved(livarot.MNLMDP.from_arrays), array_arguments()),
+        "MNLMDP.from_function in other terms": (
+            solved(livarot.MNLMDP.from_function),
+            {"features": features} | other_terms(),
+        ),
+        "MNLMDP.from_arrays in other terms": (
+            solved(livarot.MNLMDP.from_arrays),
+            {k: v for k, v in array_arguments().items() if k != "reward"} | other_terms(),
+        ),
+        "Problem.returns": (mdp.problem.returns, {"episodes": livarot.simulate(mdp, livarot.solve(mdp).policy, 2)}),
         "Problem.from_function": (livarot.Problem.from_function, known | {"features": features, "offset": None}),
         "Problem.from_arrays": (livarot.Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
@@ -318,6 +340,10 @@ def _rules(mdp, bandit):
         livarot.optimistic_plan,
         {"problem": mdp.problem, "estimate": estimate, "radius": 0.5, "rule": livarot.JointMaximum()},
     )
+    calls["pessimistic_plan"] = (
+        livarot.pessimistic_plan,
+        {"problem": mdp.problem, "estimate": estimate, "radius": 0.5, "solver": livarot.ShiftedPower()},
+    )
     return calls
 
 
@@ -337,6 +363,7 @@ def _planning(mdp, bandit):
         "solve_robust": (livarot.solve_robust, robust),
         "solve_robust with penalty": (livarot.solve_robust, robust | {"radius": None, "penalty": 1.0}),
         "evaluate_robust": (livarot.evaluate_robust, robust | {"policy": policy}),
+        "robustness_curve with an end": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
             {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
@@ -409,6 +436,88 @@ def _infinite(mdp, bandit):
                 "actions": ["rest", "work"],
             },
         ),
+        "InfiniteMDP.from_arrays": (
+            infinite.InfiniteMDP.from_arrays,
+            {
+                "n_states": 2,
+                "n_actions": 2,
+                "outcomes": [2, 0, 1, 1],
+                "next_state": [1, 0, 0, 1],
+                "features": np.eye(4, 2),
+                "theta": [0.5, -0.5],
+                "offset": np.zeros(4),
+                "param_bound": 1.0,
+                "normalise": False,
+                "cost": lambda s, a, to: 3.0 * s + a - to,
+                "available": [["rest"], ["rest", "work"]],
+                "discount": 0.9,
+                "start": "worn",
+                "states": ["new", "worn"],
+                "actions": ["rest", "work"],
+            },
+        ),
+        "InfiniteMDP.from_transitions": (
+            infinite.InfiniteMDP.from_transitions,
+            {
+                "transitions": [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+                "reward": [[1.0, 1e6], [0.0, 0.0]],
+                "terminal": {1: 3.0},
+                "available": None,
+                "discount": 0.5,
+                "start": 0,
+                "states": None,
+                "actions": None,
+            },
+        ),
+        "InfiniteMDP.with_terms": (
+            endless.with_terms,
+            {"reward": None, "cost": [1.0, 2.0], "terminal": None, "discount": 0.5, "start": 0, "states": None},
+        ),
+        "bus_engine": (infinite.bus_engine, everything(infinite.bus_engine, n_bins=5)),
+        "infinite.solve": (infinite.solve, {"mdp": endless, "discount": 0.9, "tol": 1e-10}),
+        "infinite.evaluate": (infinite.evaluate, {"mdp": endless, "policy": [0, 0], "discount": 0.9}),
+        "infinite.simulate": (
+            infinite.simulate,
+            {"mdp": endless, "policy": [0, 0], "n_steps": 4, "n_paths": 2, "seed": 0},
+        ),
+        "infinite.solve_robust": (
+            infinite.solve_robust,
+            {"mdp": endless, "discount": 0.9, "radius": 0.1, "penalty": None, "tol": 1e-9, "max_iter": 1000},
+        ),
+        "evaluate_robust": (
+            infinite.evaluate_robust,
+            {"mdp": endless, "policy": [0, 0], "discount": 0.9, "radius": None, "penalty": 0.1, "tol": 1e-9},
+        ),
+        "robustness_curve": (
+            infinite.robustness_curve,
+            {"mdp": endless, "radii": [0.0, 0.1], "discount": 0.9, "tol": 1e-9},
+        ),
+        "solve_optimistic": (
+            infinite.solve_optimistic,
+            {
+                "mdp": endless,
+                "covariance": np.eye(endless.problem.dim),
+                "discount": 0.9,
+                "level": 0.9,
+                "radius": None,
+                "rule": None,
+                "tol": 1e-6,
+            },
+        ),
+        "infinite.value_interval": (
+            infinite.value_interval,
+            {
+                "mdp": endless,
+                "covariance": np.eye(endless.problem.dim),
+                "policy": None,
+                "discount": 0.9,
+                "level": 0.9,
+                "method": "bootstrap",
+                "n_draws": 3,
+                "seed": 0,
+                "statistic": None,
+            },
+        ),
         "InfiniteMDP.probabilities": (endless.probabilities, {"state": 0, "action": 0}),
         "FixedPolicy": (walked(infinite.FixedPolicy), {"policy": np.zeros(2, dtype=np.int64)}),
         "UCMNLK": (walked(infinite.UCMNLK), everything(infinite.UCMNLK, n_steps=50, diameter=3.0)),
@@ -449,8 +558,27 @@ def _data(mdp, bandit):
         if inspect.isfunction(function):
             kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
             calls[name] = (function, everything(function, **kept))
+    ages = machine_logs.with_covariates(120)
+    at = {"age": 1.0, "kind": "saw"}
+    row = {"state": ["new"], "action": ["run"], "age": [1.0], "kind": ["saw"]}
+    for name in ("marginal_effects", "elasticities"):
+        calls[name] = (getattr(data, name), {"fit": ages, "variable": "age", "at": at, "level": 0.9})
+    calls["probability_interval"] = (data.probability_interval, {"fit": ages, "data": row, "level": 0.9})
+    drawn = {"fit": ages, "covariate": "age", "state": "new", "action": "run", "at": {"kind": "saw"}, "level": 0.9}
+    calls["plot_probabilities"] = (data.plot_probabilities, drawn | {"values": [0.0, 1.0]})
+    calls["wald_test"][1]["term"] = calls["lr_test"][1]["term"] = "action:wear"
+    calls["MNLTransition.to_mdp at"] = (
+        ages.to_mdp,
+        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at},
+    )
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
+    episodes = offline_logs.make_log(offline_logs.truth(), offline_logs.behaviour(), 60, 0)
+    own = offline_logs.fitted(episodes)
+    judged = {"log": episodes, "policy": offline_logs.target(), "fit": own, "mdp": offline_logs.to_mdp(own)}
+    calls["evaluate_policy"] = (data.evaluate_policy, everything(data.evaluate_policy, **judged, n_resamples=20))
+    read = {"table": episodes, "model": judged["mdp"], "probability": "probability"}
+    calls["read_episodes"] = (data.read_episodes, everything(data.read_episodes, **read))
     rows = {"features": [[0.0], [1.0], [0.0], [0.5]], "chosen": [1, 0, 0, 1], "choice": [0, 0, 1, 1]}
     settings = everything(data.MNLTransition, **fit.get_params())
     calls |= {

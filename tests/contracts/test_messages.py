@@ -46,8 +46,8 @@ CASES = {
     "check a class": (lambda: livarot.check_agent(agents.Livarot), "agent: Livarot is a class"),
     "learn with a class": (lambda: livarot.Online(agents.Livarot, PROBLEM), "agent: Livarot is a class"),
     "learn in a model": (lambda: livarot.Online(agents.Livarot(), MDP), "problem: .*mdp.problem"),
-    "a rule that is none": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, 1.0, object()), "rule: "),
-    "a radius that is none": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, None), "radius: "),
+    "not a rule": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, 1.0, object()), "rule: "),
+    "not a radius": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, None), "radius: "),
     "an infinite radius": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, np.inf), "radius: .*finite"),
     "a negative radius": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, [1.0, -1.0]), "radius: .*index 1"),
     "three radii for two": (lambda: livarot.optimistic_plan(PROBLEM, ESTIMATE, np.ones(3)), "radius: .*2 numbers"),
@@ -63,7 +63,7 @@ CASES = {
     "lists per size": (lambda: log_log_slope([5, 10], [[1.0, 2.0, 3.0], [1.0, 2.0]]), "values: .*paired=False"),
     "a row per size": (lambda: log_log_slope([5, 10], np.ones((2, 9))), r"values: .*paired=False.*\(seeds, sizes\)"),
     "a solution of another": (lambda: theory.sigma_bar_star(LARGE, solution=SMALL), "solution.value: has shape"),
-    "actions of nobody": (
+    "actions that do not exist": (
         lambda: theory.sigma_bar_star(MDP, solution=SMALL._replace(policy=SMALL.policy + 10**6)),
         "policy: no action",
     ),

@@ -13,7 +13,7 @@ from livarot import LivarotError, agents, envs, theory
 from livarot.core.arguments import checked
 from livarot.core.jit import counts
 from livarot.core.mnl import softmax
-from tests.model.test_bad_input import A, H, S, arrays, refusal
+from tests.support.refusals import A, H, S, arrays, refusal
 
 
 @pytest.mark.parametrize("value", [2, np.int64(2), np.float32(2.0), np.float64(2.0)])
@@ -78,7 +78,7 @@ def test_huge_counts_do_not_wrap():
     code = f"""
 import numpy as np
 import livarot
-from tests.model.test_bad_input import arrays
+from tests.support.refusals import arrays
 for counts in ([2**62] * 4 + [2, 2], [2**63 - 1] * 2 + [2] * 4, [2**64 - 2] + [2] * 5):
     try:
         mdp = livarot.MNLMDP.from_arrays({H}, {S}, {A}, **arrays() | {{"outcomes": counts}})

@@ -56,7 +56,7 @@ def test_damage_is_mended_and_told(folder, how, kind):
     assert "cannot be read" not in run(folder)  # mended
 
 
-def test_a_folder_that_cannot_be_written_is_no_obstacle(folder):
+def test_a_folder_that_cannot_be_written_is_not_an_obstacle(folder):
     for path in folder.rglob("*.nbi"):
         path.unlink()
         path.mkdir()  # a folder in place of a file: even root cannot write there
@@ -187,3 +187,16 @@ def test_where_logging_is_set_up_the_line_goes_there_only(copy):
 
 def test_whoever_wants_warnings_only_gets_no_line(copy):
     assert copy.run(LOGGED.replace("INFO", "WARNING") + SHOW) == ("4.0", "")
+
+
+def test_other_packages_may_have_compiled_something_first():
+    """Then numba knows ``getitem`` and its like already, and ours are added to them."""
+    code = (
+        "import numba, numpy as np\n"
+        "f = numba.njit(lambda x: x[0] + len(x))\n"
+        "f(np.ones(2))\n"
+        "import livarot.core.views\n"
+        "print(numba.njit(lambda x: x[0] + len(x))(np.ones(3)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "4.0", done.stderr

@@ -1,19 +1,16 @@
 """Lanes, views and inner functions: right numbers, the same bits with and without the compiler, faults detected."""
 
-import copy
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 
 from livarot.core.jit import jit
 from livarot.core.lanes import W, exp, lanes, take
-from livarot.core.views import Bundle, opened, view
+from livarot.core.views import view
 from tests.core import lane_kernels
 
 ROOT = Path(__file__).parents[2]
@@ -24,15 +21,6 @@ def exponentials(x, out):
     seen, to = lanes(x), lanes(out)
     for i in range(len(seen)):
         to[i] = exp(seen[i])
-
-
-@jit
-def total(bundle):
-    fields = opened(bundle)
-    found = 0.0
-    for i in range(fields.count):
-        found += fields.numbers[i]
-    return found
 
 
 @jit
@@ -92,16 +80,6 @@ def test_the_exponential_is_accurate():
     np.testing.assert_allclose(out, np.exp(x), rtol=5e-16)
 
 
-def test_a_bundle_opens_to_its_arrays():
-    found, _ = lane_kernels.results()
-    rng = np.random.default_rng(5)
-    rng.normal(size=(6, W)), rng.integers(-2, 3, size=(6, W))
-    table, numbers = rng.normal(size=(2, 3)), rng.normal(size=4)
-    np.testing.assert_allclose(found["sums"], [*(table @ numbers[[3, 0, 1]]), numbers[2]], rtol=1e-15)
-    with pytest.raises(ValueError, match="C-contiguous"):
-        Bundle(lane_kernels.Model(table.T, numbers, np.zeros(3, dtype=np.int32), 3))
-
-
 def test_an_index_outside_is_seen_when_bounds_are_checked(tmp_path):
     code = (
         "import numpy as np; from tests.core.test_lanes import beyond\n"
@@ -109,22 +87,3 @@ def test_an_index_outside_is_seen_when_bounds_are_checked(tmp_path):
     )
     done = in_a_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert "seen" in done.stdout, done.stderr
-
-
-def test_an_inner_function_is_for_compiled_functions_only():
-    with pytest.raises((KeyError, TypeError)):
-        exp(-1.0)
-
-
-class Pair(NamedTuple):
-    numbers: Any
-    count: int
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
-def test_a_copy_of_a_bundle_reads_its_own_arrays(copied):
-    one = Bundle(Pair(np.arange(3.0), 3))
-    two = copied(one)
-    two.fields.numbers[:] = 7.0
-    assert (total(one), total(two)) == (one.fields.numbers.sum(), 21.0)
-    assert (two.fields.numbers is one.fields.numbers) == (copied is copy.copy)

@@ -8,12 +8,8 @@ import pytest
 import livarot
 from livarot import envs
 from livarot.errors import LivarotError
-from tests.envs.test_benchmarks import table_of
+from tests.support.models import table_of
 from tests.twins import envs as ref
-
-
-def sigmoid(x):
-    return 1 / (1 + math.exp(-x))
 
 
 # ---------------------------------------------------------------- RiverSwim with an uncertain left
@@ -79,46 +75,7 @@ def test_jitter_keeps_one_problem_for_all_seeds_and_many_draws_have_its_deviatio
         envs.jittered_chain(2, gap=0.1)
 
 
-# ---------------------------------------------------------------- the lock
-@pytest.mark.parametrize(
-    ("H", "A", "d", "clarity", "hardness"), [(8, 10, 4, 6.0, 2.0), (3, 4, 2, 3.0, 0.0), (2, 2, 1, 1.0, 5.0)]
-)
-def test_the_lock_opens_with_its_combination(H, A, d, clarity, hardness):
-    mdp = envs.combination_lock(H, A, d, clarity, hardness, seed=5)
-    solution = livarot.solve(mdp)
-    assert solution.value[0, 0] == pytest.approx(sigmoid(clarity - hardness) ** (H - 1), rel=1e-12)
-    x = [mdp.problem.features(0, 0, a)[0] for a in range(A)]
-    for h in range(H - 1):
-        best = max(range(A), key=lambda a: x[a] @ mdp.theta[h])
-        assert mdp.probabilities(h, 0, solution.policy[h, 0])[0] == pytest.approx(mdp.probabilities(h, 0, best)[0])
-        for a in range(A):
-            assert mdp.probabilities(h, 0, a)[0] == pytest.approx(sigmoid(x[a] @ mdp.theta[h] - hardness), rel=1e-12)
-    assert mdp.problem.same_as(envs.combination_lock(H, A, d, clarity, hardness, seed=6).problem)
-
-
-def test_greed_fails_at_the_lock():
-    seeds = range(6)
-    models = [envs.combination_lock(6, seed=seed) for seed in seeds]
-    greedy = livarot.run(models, livarot.agents.CertaintyEquivalent(), 600, seed=seeds).regret[:, -100:].mean()
-    sound = livarot.run(models, livarot.agents.SoundLivarot(), 600, seed=seeds).regret[:, -100:].mean()
-    assert sound < 0.5 * greedy
-
-
 # ---------------------------------------------------------------- the sparse ring
-def test_the_sparse_ring():
-    mdp = envs.sparse_mdp(seed=2)
-    problem = mdp.problem
-    assert (problem.dim, problem.n_states, problem.n_parameters) == (50, 10, 1)
-    assert np.linalg.norm(mdp.theta, axis=1) == pytest.approx(8.0)
-    for s in range(10):
-        for a in range(4):
-            phi = problem.features(0, s, a)
-            assert (problem.next_states(0, s, a) == (s + 1) % 10).any()
-            assert sorted((phi != 0).sum(axis=1)) == [0, 3, 3]
-            np.testing.assert_allclose(np.sort(np.linalg.norm(phi, axis=1)), [0, 1, 1], atol=1e-12)
-    value, _ = ref.solve_table(table_of(mdp), problem.reward, 10)
-    np.testing.assert_allclose(livarot.solve(mdp).value, value, atol=1e-12)
-    assert envs.sparse_mdp(seed=3).problem.same_as(problem)
 
 
 @pytest.mark.parametrize(

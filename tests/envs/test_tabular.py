@@ -68,7 +68,7 @@ def test_every_form_of_p_is_the_same_model(form):
     assert other.problem.same_as(dense.problem) and other.theta.tobytes() == dense.theta.tobytes()
 
 
-def test_a_sparse_table_is_not_changed_and_its_zeros_are_no_transitions():
+def test_a_sparse_table_is_not_changed_and_its_zeros_are_not_transitions():
     P = csr_array(([1.0, 0.0, 0.25, 0.75], ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
     mdp = from_tabular(P, np.zeros((2, 1)), 2)
     assert P.nnz == 4 and P.data.tolist() == [1.0, 0.0, 0.25, 0.75]

@@ -11,7 +11,7 @@ import numpy as np
 
 from livarot.estimation.omd import ball, initial_estimate, omd_update
 from tests.estimation import update_kernels
-from tests.estimation.test_omd import random_episodes
+from tests.support.episodes import random_transitions
 from tests.support.models import random_model, to_mdp
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_a_copied_problem_does_not_read_the_memory_of_the_first():
     """What kernels keep of a problem are addresses: a copy must have its own."""
     rng = np.random.default_rng(1)
     mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=3, U=4), param_bound=2.0)
-    episodes = random_episodes(rng, mdp.problem, 2)
+    episodes = random_transitions(rng, mdp.problem, 2)
 
     def learned(problem):
         return omd_update(problem, initial_estimate(problem, 2, 1.0), episodes, 1.0, ball(problem, 2.0, 2))

@@ -7,7 +7,7 @@ from livarot import envs
 from livarot.estimation.history import FIRST_ROOM, empty_history, fit_history, record
 from livarot.estimation.mle import fit_mle
 from livarot.model.episodes import Episodes
-from tests.estimation.test_ons import random_episodes
+from tests.support.episodes import random_episodes
 from tests.support.models import random_model, rows_of, same_bits, to_mdp
 from tests.twins import core as ref
 from tests.twins.field import informative

@@ -7,30 +7,18 @@ import pytest
 
 import livarot
 from livarot.estimation.omd import (
-    ParameterSet,
     ball,
     initial_estimate,
     omd_update,
-    project_estimate,
     whitened,
 )
 from livarot.model.episodes import Episodes
-from tests.support.models import random_estimate, random_model, replica, rows_of, same_bits, to_mdp
+from tests.support.episodes import random_transitions
+from tests.support.models import random_estimate, random_model, random_set, replica, rows_of, same_bits, to_mdp
 from tests.twins import core as ref
-from tests.twins.agents import random_matrix
 
 KINDS = ["dense", "block", "partial"]
 STEPS = [0.5, 1.0, 20.0]
-
-
-def random_episodes(rng, problem, n_replicas):
-    """Any (state, action, choice) at each stage: they need not follow each other, since OMD takes them one by one."""
-    states = rng.integers(problem.n_states, size=(n_replicas, problem.horizon + 1))
-    actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
-    choices = np.zeros_like(actions)
-    for r, h in np.ndindex(*actions.shape):
-        choices[r, h] = rng.integers(len(problem.next_states(h, states[r, h], actions[r, h])))
-    return Episodes(*(x.astype(np.int32) for x in (states, actions, choices)))
 
 
 def naive_update(mdp, theta, gram, episodes, r, step_size, regions, numeric=False):
@@ -77,7 +65,7 @@ def test_steps_on_the_ball(kind, step_size, shared):
     estimate, dense = random_estimate(rng, problem, 3)
     active = 0
     for _ in range(4):
-        episodes = random_episodes(rng, problem, 3)
+        episodes = random_transitions(rng, problem, 3)
         estimate = check(
             mdp,
             estimate,
@@ -101,7 +89,7 @@ def test_steps_against_a_numerical_minimiser(step_size):
     mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=3, U=4, offsets=True, scale=0.5), param_bound=0.8)
     problem = mdp.problem
     estimate, dense = random_estimate(rng, problem, 2)
-    episodes = random_episodes(rng, problem, 2)
+    episodes = random_transitions(rng, problem, 2)
     check(
         mdp, estimate, dense, episodes, step_size, ball(problem, 0.8, 2), lambda r, k: [ref.ball(3, 0.8)],
         atol=1e-6, numeric=True,
@@ -112,7 +100,7 @@ def test_without_a_constraint_the_step_is_newton_like():
     rng = np.random.default_rng(6)
     mdp = to_mdp(random_model(rng, H=2, S=3, A=2, d=3, U=3), param_bound=9.0)
     estimate, dense = random_estimate(rng, mdp.problem, 2)
-    episodes = random_episodes(rng, mdp.problem, 2)
+    episodes = random_transitions(rng, mdp.problem, 2)
     check(mdp, estimate, dense, episodes, 20.0, ball(mdp.problem, math.inf, 2), lambda r, k: [])
 
 
@@ -147,7 +135,7 @@ def test_a_shared_parameter_is_updated_in_stage_order():
     rng = np.random.default_rng(8)
     mdp = to_mdp(random_model(rng, H=5, S=4, A=2, d=3, U=4, one_table=True), shared=True, param_bound=1.0)
     estimate, dense = random_estimate(rng, mdp.problem, 1)
-    episodes = random_episodes(rng, mdp.problem, 1)
+    episodes = random_transitions(rng, mdp.problem, 1)
     within = ball(mdp.problem, 1.0, 1)
     new = check(mdp, estimate, dense, episodes, 20.0, within, lambda r, k: [ref.ball(3, 1.0)])
     turned = Episodes(
@@ -159,22 +147,6 @@ def test_a_shared_parameter_is_updated_in_stage_order():
 
 
 # ---------------------------------------------------------------- ellipsoids and intersections
-def random_set(rng, problem, count, bound, radius, offset):
-    """Ellipsoids around points at distance ``offset`` from the origin, intersected with the ball."""
-    shape = (count, problem.n_parameters)
-    matrices = np.array([[random_matrix(rng, problem.dim, 0.5) for _ in range(shape[1])] for _ in range(count)])
-    packed = np.ascontiguousarray(problem.rows.pack(matrices))
-    center = rng.normal(size=(*shape, problem.dim))
-    center *= offset / np.linalg.norm(center, axis=-1, keepdims=True)
-    within = ParameterSet(bound, center, packed, np.full(count, radius))
-    dense = problem.rows.unpack(packed)
-    both = math.isfinite(bound)
-
-    def regions(r, k):
-        own = [(center[r, k], dense[r, k], radius)]
-        return [*own, ref.ball(problem.dim, bound)] if both else own
-
-    return within, regions
 
 
 def moved_inside(estimate, dense, regions):
@@ -194,7 +166,7 @@ def test_steps_on_an_ellipsoid(kind, step_size):
     estimate, dense = random_estimate(rng, problem, 3)
     within, regions = random_set(rng, problem, 3, math.inf, 0.4, 0.7)
     estimate = moved_inside(estimate, dense, regions)
-    new = check(mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions)
+    new = check(mdp, estimate, dense, random_transitions(rng, problem, 3), step_size, within, regions)
     tight = 0
     for r, k in np.ndindex(3, problem.n_parameters):
         center, matrix, radius = regions(r, k)[0]
@@ -215,56 +187,12 @@ def test_steps_on_an_intersection(kind, step_size):
         estimate, dense = random_estimate(rng, problem, 3)
         within, regions = random_set(rng, problem, 3, 1.0, radius, offset)
         estimate = moved_inside(estimate, dense, regions)
-        new = check(mdp, estimate, dense, random_episodes(rng, problem, 3), step_size, within, regions, atol=1e-7)
+        new = check(mdp, estimate, dense, random_transitions(rng, problem, 3), step_size, within, regions, atol=1e-7)
         for r, k in np.ndindex(3, problem.n_parameters):
             center, matrix, size = regions(r, k)[0]
             on_ball = abs(np.linalg.norm(new.theta[r, k]) - 1) < 1e-6
             both += on_ball and abs(ref.norm_in(new.theta[r, k] - center, matrix) - size) < 1e-6
     assert both > 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_projection_of_an_estimate(kind):
-    rng = np.random.default_rng(30 + KINDS.index(kind))
-    mdp = to_mdp(random_model(rng, H=3, S=5, A=2, d=4, kind=kind), param_bound=5.0)
-    problem = mdp.problem
-    estimate, dense = random_estimate(rng, problem, 4)
-    estimate = estimate._replace(theta=3 * estimate.theta)
-    for bound, offset, radius in ((1.0, 0.1, 9.0), (math.inf, 0.5, 0.4), (1.0, 1.0, 0.4)):
-        within, regions = random_set(rng, problem, 4, bound, radius, offset)
-        new = project_estimate(problem, estimate, within)
-        for r, k in np.ndindex(4, problem.n_parameters):
-            exact = ref.project(estimate.theta[r, k], dense[r, k], regions(r, k))
-            np.testing.assert_allclose(new.theta[r, k], exact, rtol=0, atol=1e-7)
-        assert same_bits((new.gram, new.whiten), (estimate.gram, estimate.whiten))
-
-
-@pytest.mark.parametrize("bound", [math.inf, 2.0], ids=["ellipsoid", "intersection"])
-def test_projections_on_an_ill_conditioned_set_are_feasible(bound):
-    """Condition 1e8, parameters along its weak directions: nothing is left outside by more than 1e-10."""
-    rng = np.random.default_rng(31)
-    problem = to_mdp(random_model(rng, H=1, S=4, A=2, d=5, U=4), param_bound=5.0).problem
-    for k in range(200):
-        q, _ = np.linalg.qr(rng.normal(size=(5, 5)))
-        values = np.array([1.0, *10.0 ** rng.uniform(-8, 0, size=3), 1e-8]) * 10.0 ** rng.uniform(0, 8)
-        matrix = (q * values) @ q.T
-        matrix = (matrix + matrix.T) / 2
-        center = rng.normal(size=5)
-        center *= rng.random() / np.linalg.norm(center)
-        away = q @ (rng.normal(size=5) / np.sqrt(values))
-        away *= (1 + 1e-9, 1 + 1e-6, 1.5, 1e3)[k % 4] / wide_norm(away, matrix)
-        within = ParameterSet(bound, center[None, None], problem.rows.pack(matrix)[None, None], np.ones(1))
-        gram = problem.rows.pack(random_matrix(rng, 5, 0.5))[None, None]
-        estimate = whitened(problem, (center + away)[None, None], gram)
-        theta = project_estimate(problem, estimate, within).theta[0, 0]
-        assert wide_norm(theta - center, matrix) <= 1 + 1e-10
-        assert np.linalg.norm(theta) <= bound * (1 + 1e-10)
-
-
-def wide_norm(x, matrix):
-    """|x| in the norm of a matrix, in extended precision."""
-    wide = np.longdouble(x)
-    return float(np.sqrt(wide @ np.longdouble(matrix) @ wide))
 
 
 # ---------------------------------------------------------------- purity, replicas, extremes
@@ -274,7 +202,7 @@ def test_inputs_are_left_alone(kind):
     mdp = to_mdp(random_model(rng, d=4, kind=kind))
     estimate, _ = random_estimate(rng, mdp.problem, 2)
     within, _ = random_set(rng, mdp.problem, 2, 1.0, 0.5, 0.5)
-    episodes = random_episodes(rng, mdp.problem, 2)
+    episodes = random_transitions(rng, mdp.problem, 2)
     before = [tuple(np.copy(x) for x in part) for part in (estimate, within, episodes)]
     new = omd_update(mdp.problem, estimate, episodes, 20.0, within)
     assert same_bits((tuple(estimate), tuple(within), tuple(episodes)), tuple(before))
@@ -289,7 +217,7 @@ def test_replicas_together_are_each_alone(kind, shared):
     mdp = to_mdp(random_model(rng, H=4, S=6, A=3, d=6, U=5, kind=kind, offsets=True), shared=shared, param_bound=1.0)
     problem, count = mdp.problem, 40  # 160 transitions: several batches of several shapes
     estimate, _ = random_estimate(rng, problem, count)
-    episodes = random_episodes(rng, problem, count)
+    episodes = random_transitions(rng, problem, count)
     together = omd_update(problem, estimate, episodes, 20.0, ball(problem, 1.0, count))
     for r in range(count):
         alone = omd_update(
@@ -310,7 +238,7 @@ def test_near_singular_grams_give_finite_results(kind, reg):
     estimate = initial_estimate(mdp.problem, 3, reg)
     for _ in range(12):
         estimate = omd_update(
-            mdp.problem, estimate, random_episodes(rng, mdp.problem, 3), 20.0, ball(mdp.problem, 2.0, 3)
+            mdp.problem, estimate, random_transitions(rng, mdp.problem, 3), 20.0, ball(mdp.problem, 2.0, 3)
         )
         for part in estimate:
             assert np.isfinite(part).all()
@@ -326,7 +254,7 @@ def test_huge_logits_give_finite_results(size):
     for step_size in STEPS:
         for _ in range(5):
             estimate = omd_update(
-                problem, estimate, random_episodes(rng, problem, 3), step_size, ball(problem, size, 3)
+                problem, estimate, random_transitions(rng, problem, 3), step_size, ball(problem, size, 3)
             )
             for part in estimate:
                 assert np.isfinite(part).all()
@@ -339,7 +267,7 @@ def test_whitener_stays_with_its_gram_over_many_steps():
     problem, rng = mdp.problem, np.random.default_rng(44)
     estimate = initial_estimate(problem, 2, 0.01)
     for _ in range(400):
-        estimate = omd_update(problem, estimate, random_episodes(rng, problem, 2), 20.0, ball(problem, 6.0, 2))
+        estimate = omd_update(problem, estimate, random_transitions(rng, problem, 2), 20.0, ball(problem, 6.0, 2))
     check_whitener(problem, estimate)
     again = whitened(problem, estimate.theta, estimate.gram)
     np.testing.assert_allclose(again.whiten, estimate.whiten, rtol=1e-12, atol=1e-15)

@@ -7,21 +7,10 @@ from livarot import envs
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.ons import add_design, ons_update, project_on_ball
 from livarot.model.episodes import Episodes, Estimate
+from tests.support.episodes import random_episodes
 from tests.support.models import random_estimate, random_model, rows_of, same_bits, to_mdp
 from tests.twins import core as ref
 from tests.twins.field import informative, ons_step
-
-
-def random_episodes(rng, mdp, n_replicas):
-    """Episodes of the uniform policy, drawn by hand."""
-    problem = mdp.problem
-    states = np.zeros((n_replicas, problem.horizon + 1), dtype=np.int64)
-    actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
-    for r in range(n_replicas):
-        states[r, 0] = rng.choice(problem.n_states, p=problem.start)
-        for h in range(problem.horizon):
-            states[r, h + 1] = rng.choice(problem.next_states(h, states[r, h], actions[r, h]))
-    return Episodes.from_states(problem, states, actions)
 
 
 @pytest.mark.parametrize("kind", ["dense", "block", "partial"])

@@ -10,7 +10,7 @@ from livarot.estimation.history import empty_history, fit_history, record
 from livarot.estimation.mle import fit_mle
 from livarot.estimation.omd import ParameterSet, ball, initial_estimate, omd_update
 from livarot.estimation.ons import ons_update
-from tests.estimation.test_omd import random_episodes
+from tests.support.episodes import random_transitions
 from tests.support.models import random_model, to_mdp
 
 KINDS = [("dense", False, 9), ("block", False, 4), ("partial", True, 4)]
@@ -23,7 +23,7 @@ def estimates():
         rng = np.random.default_rng(3)
         model = random_model(rng, H=3, S=5, A=2, d=d, U=4, kind=kind, offsets=True, one_table=shared)
         problem = to_mdp(model, shared=shared, param_bound=2.0).problem
-        episodes = [random_episodes(rng, problem, 3) for _ in range(2)]
+        episodes = [random_transitions(rng, problem, 3) for _ in range(2)]
         start = initial_estimate(problem, 3, 0.5)
         apart = np.full(start.theta.shape, 0.1)
         sets = {

@@ -145,7 +145,7 @@ def test_bad_numbers_are_refused():
         (lambda: solve_discounted(mdp, 0.9, tol=0.0), "tol"),
         (lambda: solve_discounted(river, 0.999, max_iter=1), "max_iter"),
         (lambda: solve_average(mdp, tol=-1), "tol"),
-        (lambda: policy_value(mdp, [0, 0], 0.0), "discount"),
+        (lambda: policy_value(mdp, [0, 0], -0.5), "discount"),
     ):
         with pytest.raises(livarot.LivarotError) as error:
             call()

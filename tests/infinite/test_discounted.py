@@ -3,30 +3,10 @@
 import numpy as np
 import pytest
 
-from livarot.infinite import InfiniteMDP, policy_value, solve_average, solve_discounted
 from livarot.infinite import discounted as way
-from livarot.infinite.sparse import DIRECT, chain_of, rounding
-
-
-def sparse_model(n, rng, *, near=None, n_actions=3, n_out=4):
-    """Random laws over ``n_out`` states: anywhere, or within ``near`` of the state, so that the chain mixes slowly."""
-    nexts = np.empty((n, n_actions, n_out), dtype=np.int64)
-    for s in range(n):
-        for a in range(n_actions):
-            if near is None:
-                nexts[s, a] = np.sort(rng.choice(n, n_out, replace=False))
-            else:
-                nexts[s, a] = np.sort((s + rng.choice(2 * near + 1, n_out, replace=False) - near) % n)
-    law, reward = rng.dirichlet(np.ones(n_out), (n, n_actions)), rng.random((n, n_actions))
-    return InfiniteMDP.from_function(
-        n,
-        n_actions,
-        features=lambda s, a: (nexts[s, a], np.zeros((n_out, 1))),
-        offset=lambda s, a: np.log(law[s, a]),
-        reward=reward,
-        theta=[0.0],
-        param_bound=1.0,
-    )
+from livarot.infinite import policy_value, solve_average, solve_discounted
+from livarot.infinite.sparse import DIRECT
+from tests.support.infinite import sparse_model
 
 
 def dense_value(mdp, policy, gamma):
@@ -83,26 +63,6 @@ def test_the_value_of_a_policy(n):
     move, pay = np.einsum("sa,sat->st", weights, mdp.table), (weights * mdp.problem.reward).sum(axis=1)
     expected = np.linalg.solve(np.eye(n) - 0.99 * move, pay)
     np.testing.assert_allclose(policy_value(mdp, weights, 0.99), expected, rtol=1e-11)
-
-
-def test_the_chain_of_a_policy_is_its_rows():
-    rng = np.random.default_rng(9)
-    mdp = sparse_model(20, rng)
-    policy = rng.integers(0, 3, 20).astype(np.int32)
-    chain = chain_of(mdp, policy)
-    assert (chain.matrix.toarray() == mdp.table[np.arange(20), policy]).all()
-    assert (chain.reward == mdp.problem.reward[np.arange(20), policy]).all()
-
-
-def test_rounding_bounds_the_error_of_a_backup():
-    """A backup in extended precision differs by less."""
-    rng = np.random.default_rng(10)
-    mdp = sparse_model(50, rng, n_out=20)
-    v = rng.normal(size=50) * 1e6
-    chain = chain_of(mdp, np.zeros(50, dtype=np.int32))
-    exact = chain.reward.astype(np.longdouble) + chain.matrix.toarray().astype(np.longdouble) @ v.astype(np.longdouble)
-    error = np.abs(exact - (chain.reward + chain.matrix @ v)).max()
-    assert 0 < error < rounding(20, mdp.problem.reward, v)
 
 
 def test_the_gain_of_a_large_model():

@@ -27,7 +27,7 @@ def test_the_greedy_maximum_is_the_linear_program_s(n):
         v = rng.normal(size=n) if trial % 3 else np.round(rng.normal(size=n))  # with ties
         radius = rng.choice([0.0, 0.05, 0.4, 1.0, 2.0])
         order = np.arange(n)
-        found = optimistic_mean(p, 0, n, np.arange(n, dtype=np.int32), v, 0.5 * radius, order)
+        found = optimistic_mean(p, 0, n, v, 0.5 * radius, order)
         assert found == pytest.approx(twin.l1_maximum(p, v, radius), abs=1e-9)
         assert found == pytest.approx(twin.l1_greedy(list(p), list(v), radius), abs=1e-13)
         assert (np.diff(v[order]) >= 0).all()
@@ -36,7 +36,7 @@ def test_the_greedy_maximum_is_the_linear_program_s(n):
 def test_mass_goes_to_the_best_state_not_to_the_likeliest():
     """A public implementation of extended value iteration moves it to the likeliest state."""
     p, v = np.array([0.8, 0.15, 0.05]), np.array([0.0, 0.5, 1.0])
-    found = optimistic_mean(p, 0, 3, np.arange(3, dtype=np.int32), v, 0.1, np.arange(3))
+    found = optimistic_mean(p, 0, 3, v, 0.1, np.arange(3))
     assert found == pytest.approx(0.15 * 0.5 + 0.15, abs=1e-15)
 
 

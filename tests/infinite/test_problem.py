@@ -5,7 +5,7 @@ import pytest
 
 import livarot
 from livarot import envs
-from livarot.infinite import InfiniteMDP, InfiniteProblem, policy_gain
+from livarot.infinite import InfiniteMDP, InfiniteProblem, policy_gain, solve_discounted
 from tests.support.models import random_model, to_mdp
 
 
@@ -112,3 +112,31 @@ def test_more_refusals():
         with pytest.raises(livarot.LivarotError) as error:
             policy_gain(mdp, policy)
         assert error.value.argument == "policy" and error.value.index == index
+
+
+def test_the_terms_of_an_episodic_model_stay():
+    """Costs, a discount, missing actions, rewards of the next state and an end: the same numbers as built directly."""
+    law = {(0, 0): ([0, 1], [0.4, 0.6]), (0, 1): ([2], [1.0]), (1, 0): ([0, 2], [0.5, 0.5])}
+
+    def features(s, a):
+        return (law[s, a][0], np.zeros((len(law[s, a][0]), 1))) if (s, a) in law else None
+
+    def offset(s, a):
+        return np.log(law[s, a][1])
+
+    def cost(s, a, to):
+        return 1e4 * (1 + s) - 300.0 * to + a
+
+    mask = np.array([[True, True], [True, False], [False, False]])
+    common = {"theta": [0.0], "discount": 0.9, "param_bound": 1.0}
+    episodic = livarot.MNLMDP.from_function(
+        4, 3, 2, features=lambda h, s, a: features(s, a), offset=lambda h, s, a: offset(s, a), terminal=[2],
+        terminal_cost=[0.0, 0.0, 777.0], available=mask, cost=lambda h, s, a, to: cost(s, a, to), **common,
+    )  # fmt: skip
+    direct = InfiniteMDP.from_function(
+        3, 2, features=features, offset=offset, terminal={2: 777.0}, available=mask, cost=cost, **common
+    )
+    found, expected = solve_discounted(InfiniteMDP.from_mdp(episodic)), solve_discounted(direct)
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-9)
+    np.testing.assert_array_equal(found.policy, expected.policy)
+    assert InfiniteMDP.from_mdp(episodic).problem.terms.costs

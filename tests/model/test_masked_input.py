@@ -6,7 +6,7 @@ import pytest
 import livarot
 from livarot import MNLMDP, envs
 from livarot.estimation.mle import fit_mle
-from tests.model.test_bad_input import A, H, S, altered, arrays, base, refusal
+from tests.support.refusals import A, H, S, altered, arrays, base, refusal
 
 MDP = envs.river_swim(3, 2)
 
@@ -38,7 +38,7 @@ TAKERS = {
 
 
 @pytest.mark.parametrize("argument", TAKERS)
-def test_the_number_under_a_mask_is_no_data(argument):
+def test_the_number_under_a_mask_is_not_data(argument):
     take, values, place = TAKERS[argument]
     take(np.ma.masked_array(values, mask=False))
     assert refusal(lambda: take(hidden(values, place))).argument == argument

@@ -194,3 +194,10 @@ def test_the_last_stage_of_the_chain_ties():
 @pytest.mark.parametrize(("size", "value"), [((4, 12), 2.6627), ((6, 20), 3.3973), ((8, 24), 2.6226)])
 def test_river_swim_values(size, value):
     assert livarot.solve(envs.river_swim(*size)).value[0, 0] == pytest.approx(value, abs=5e-5)
+
+
+def test_a_model_of_the_library_and_of_the_twin_have_the_same_optimum():
+    for mdp in (envs.hard_chain(6, gap=0.1), envs.river_swim(5, 8), envs.river_swim(4, 6, features="moves")):
+        model = to_model(mdp)
+        exact = ref.solve(model["rows"], model["theta"], model["reward"])
+        np.testing.assert_allclose(livarot.solve(mdp).value, exact["value"], rtol=0, atol=1e-12)

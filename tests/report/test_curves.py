@@ -109,7 +109,7 @@ def test_one_episode_is_a_marker(tmp_path):
     assert line.get_marker() in ("", "None")
 
 
-def test_names_in_figures_are_no_mathematics():
+def test_names_in_figures_are_not_mathematics():
     assert escaped("$x$") == r"\$x\$"
     assert not escaped("_hidden").startswith("_")
 

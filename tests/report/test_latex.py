@@ -53,7 +53,7 @@ def test_a_long_table_is_broken_over_pages(tmp_path, horizons, kind):
     assert text.count("\n\\multicolumn{7}{l}{hard-chain (horizon=") == len(horizons)
 
 
-def test_a_name_is_no_command(tmp_path):
+def test_a_name_is_not_a_command(tmp_path):
     lines = table(summarise(read_runs(hostile_store(tmp_path / "store")))).splitlines()
     rows = [line.removeprefix(r"\quad ") for line in lines if line.startswith(r"\quad")]
     names = [line.removeprefix(r"\multicolumn{7}{l}{") for line in lines if line.startswith(r"\multicolumn")]

@@ -373,7 +373,7 @@ def test_values_without_spread_have_no_width():
     np.testing.assert_array_equal(found.low, found.high)
 
 
-def test_rounding_is_no_spread():
+def test_rounding_is_not_spread():
     found = mean_interval(np.array([0.1 + 0.2] * 11 + [0.3]))
     assert found.low <= found.estimate <= found.high
     assert found.high - found.low < 1e-15

@@ -10,6 +10,8 @@ import livarot
 from livarot.envs.gymnasium.env import MNLEnv, StageObservation
 from livarot.running.learn import learn
 from livarot.running.stepwise import LearnState, Online
+from tests.support.corridor import KNOWN, Corridor, corridor_features
+from tests.support.episodes import equal
 
 
 @pytest.fixture(scope="module")
@@ -99,60 +101,6 @@ def test_the_same_as_run(mdp, name, seed):
     assert (result.model is None) == (name in NO_PARAMETER)
 
 
-def equal(one, two):
-    """Do both have the same numbers, however they are nested?"""
-    if isinstance(one, tuple):
-        return len(one) == len(two) and all(map(equal, one, two))
-    return np.array_equal(np.asarray(one), np.asarray(two))
-
-
-class Corridor(gymnasium.Env):
-    """A foreign environment: step left or right, slipping the other way; the last cell ends the episode and pays 1."""
-
-    def __init__(self, n_states=5, slip=0.3, lowest=0, box=False, stop=None, ends=True):
-        self.n_states, self.slip, self.lowest, self.box, self.stop, self.ends = n_states, slip, lowest, box, stop, ends
-        self.observation_space = gymnasium.spaces.Discrete(n_states, start=lowest)
-        if box:
-            self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
-        self.action_space = gymnasium.spaces.Discrete(2, start=lowest)
-
-    def _observation(self):
-        if self.box:
-            return np.array([self.cell / self.n_states], dtype=np.float32)
-        return self.cell + self.lowest
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.cell, self.steps = int(self.np_random.integers(2)), 0
-        return self._observation(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        right = (action - self.lowest == 1) != (self.np_random.random() < self.slip)
-        self.cell = min(max(self.cell + (1 if right else -1), 0), self.n_states - 1)
-        self.steps += 1
-        done = self.cell == self.n_states - 1
-        return self._observation(), float(done), done and self.ends, self.steps == self.stop, {}
-
-
-def corridor_features(h, s, a):
-    """Slipping or not, one logit."""
-    ahead, back = min(s + (1 if a else -1), 4), s + (-1 if a else 1)
-    return [max(ahead, 0), max(min(back, 4), 0)] if s else [0, 1], [[0.0], [1.0]] if s or not a else [[1.0], [0.0]]
-
-
-REWARD = np.zeros((8, 5, 2))
-REWARD[-1, 4] = 1.0
-KNOWN = {
-    "features": corridor_features,
-    "reward": REWARD,
-    "horizon": 8,
-    "param_bound": 2.0,
-    "start": [0.5, 0.5, 0.0, 0.0, 0.0],
-    "terminal_states": [4],
-}
-
-
 @pytest.mark.parametrize(
     "agent", [livarot.agents.Livarot(), livarot.agents.Livarot(n_explore=4), livarot.agents.Uniform(), Dice()]
 )
@@ -180,44 +128,6 @@ def test_seeds_decide():
     found = [learn(Corridor(), livarot.agents.Uniform(), n_episodes=40, seed=s, **KNOWN).lengths for s in (0, 0, 1)]
     assert np.array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
-
-
-def test_an_early_end_teaches_what_happened_and_no_more():
-    """With one theta for all stages, H = 8 ended after two steps is the episode of a problem with H = 2."""
-    env, agent = Corridor(), livarot.agents.Livarot()
-    anywhere = KNOWN | {"start": None}
-    long = learn(env, agent, n_episodes=1, **anywhere).problem
-    short = learn(env, agent, n_episodes=1, **anywhere | {"horizon": 2, "reward": REWARD[:2]}).problem
-    states = []
-    for problem in (long, short):
-        online = Online(agent, problem)
-        online.observe(2, 1, 0.0, 3, 0)
-        online.observe(3, 1, 1.0, 4, 1, terminated=True)
-        assert online.episode == 1
-        states.append(online.state.agent.estimate)
-    assert equal(*states)
-    assert np.any(states[0].theta)  # something was learned
-
-
-def test_an_early_end_is_the_absorbing_state_played_to_the_end():
-    problem = learn(Corridor(), livarot.agents.Uniform(), n_episodes=1, **KNOWN | {"start": None}).problem
-    short, long = (Online(livarot.agents.Livarot(), problem) for _ in range(2))
-    for online in (short, long):
-        online.observe(2, 1, 0.0, 3, 0)
-    short.observe(3, 1, 1.0, 4, 1, terminated=True)
-    long.observe(3, 1, 1.0, 4, 1)
-    for h in range(2, 8):
-        assert long.episode == 0
-        long.observe(4, 1, 0.0, 4, h)
-    assert long.episode == short.episode == 1
-    assert equal(long.state, short.state)
-
-
-def test_an_end_at_the_last_stage_needs_no_absorbing_state():
-    known = KNOWN | {"terminal_states": (), "horizon": 3, "reward": REWARD[:3]}
-    result = learn(Corridor(), livarot.agents.Uniform(), n_episodes=200, **known)
-    assert result.lengths.tolist() == [3] * 200  # from cell 1, three steps to the right: one episode in sixteen
-    assert result.returns.max() == 1.0
 
 
 def test_it_learns():

@@ -134,3 +134,15 @@ def test_coverage_is_what_was_promised_and_what_was_seen():
     theory = livarot.run(mdp, livarot.agents.Livarot.theory(40), 40, seed=seeds).coverage()
     assert theory.promised == 0.95 and not theory.sound
     assert str(livarot.run(mdp, livarot.agents.Uniform(), 3).coverage()) == "no confidence sets"
+
+
+def test_a_band_is_never_below_zero():
+    """A quantile of exact regret is some regret; mean - sd of skewed curves is not."""
+    from matplotlib.figure import Figure
+
+    result = livarot.run(livarot.envs.hard_chain(5, gap=0.1), livarot.agents.Livarot(), 60, seed=range(6))
+    axes = result.plot(Figure().subplots())
+    (band,) = axes.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() >= 0.0 and heights.max() <= result.cumulative_regret.max()
+    assert np.allclose(axes.lines[0].get_ydata(), result.cumulative_regret.mean(axis=0))

@@ -8,7 +8,6 @@ import pytest
 
 import livarot
 from livarot.agents import UCRLMNLOL, Livarot, Oracle, Uniform
-from livarot.cli import tune as cli_tune
 from livarot.running.tune import RESERVED, TUNING_SEEDS, tune
 
 MDP = livarot.envs.hard_chain(4, gap=0.15)
@@ -172,15 +171,17 @@ def test_a_clear_difference_is_found():
     assert found.best_settings == {"beta_scale": 0.05} and found.mean[1] < 0.7 * found.mean[0]
 
 
-def test_the_command(capsys):
-    options = {"env": "hard-chain-fixed", "agent": "livarot", "n_episodes": 5, "settings": ["horizon=4"]}
-    cli_tune.command(grid=["beta_scale=0.01,0.1", "reg=null,3"], as_json=True, **options)
-    found = json.loads(capsys.readouterr().out)
-    assert found["env"] == "hard-chain-fixed" and len(found["points"]) == 4 and found["points"][0]["reg"] is None
-    cli_tune.command(grid=["reg=1,3"], **options)
-    printed = capsys.readouterr().out
-    assert "regret of livarot" in printed and "best: Livarot(" in printed
-    for grid in (["reg"], ["reg="], ["=1"], ["reg=1", "reg=2"]):
-        with pytest.raises(livarot.LivarotError) as error:
-            cli_tune.command(grid=grid, **options)
-        assert error.value.argument == "grid"
+def test_ctrl_c_keeps_the_points_that_are_done():
+    seen = []
+
+    def stop(done, total):
+        seen.append(done)
+        if done > 1.5 * total / 3:
+            raise KeyboardInterrupt
+
+    mdp, grid = livarot.envs.hard_chain(4, gap=0.1), {"beta_scale": [0.01, 0.1, 1.0]}
+    with pytest.raises(livarot.Interrupted, match="1 of 3 points") as found:
+        livarot.tune(mdp, livarot.agents.Livarot, grid, 20, progress=stop)
+    whole = livarot.tune(mdp, livarot.agents.Livarot, grid, 20)
+    assert found.value.result.points == whole.points[:1]
+    assert (found.value.result.scores == whole.scores[:1]).all()

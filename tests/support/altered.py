@@ -15,13 +15,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import livarot
 from livarot import LivarotError, agents, envs
-from livarot.data import load_fit, save_fit
+from livarot.data import bootstrap, load_fit, marginal_effects, save_fit
 from livarot.storage import load_tensors, save_tensors
 from tests.support.episodes import play_agent
-from tests.support.machine_logs import fitted
+from tests.support.machine_logs import fitted, with_covariates
 
 GOOD = ("refused", "used")
 HANG = 10  # seconds
@@ -158,6 +159,14 @@ def use_fit(fit):
     return found
 
 
+def use_covariates(fit):
+    str(fit.summary())
+    row = {"state": ["new"], "action": list(fit.actions_)[:1], "age": [1.0], "kind": ["saw"]}
+    mdp = fit.to_mdp({"new": 1.0}, 4, "new", at={"age": 1.0, "kind": "saw"})
+    found = [fit.predict_proba(row), fit.theta_, livarot.solve(mdp).value, bootstrap(fit, 3, cluster="owner").theta]
+    return [*found, marginal_effects(fit, "age")["effect"].to_numpy()]
+
+
 def files():
     """name -> (save, load, use)."""
     found = {
@@ -170,6 +179,7 @@ def files():
             use_result,
         ),
         "fit": (lambda path: save_fit(path, fitted(200)), load_fit, use_fit),
+        "fit covariates": (lambda path: save_fit(path, with_covariates()), load_fit, use_covariates),
     }
     for name, agent in AGENTS.items():
         found[f"state {name}"] = (
@@ -242,3 +252,20 @@ def main(folder, every, wanted):
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")
+
+
+def refused(load, path):
+    """The refusal, in one line that names the file, within a second."""
+    begin = time.process_time()
+    with pytest.raises(LivarotError) as caught:
+        load(path)
+    assert time.process_time() - begin < 1.0
+    assert str(path) in str(caught.value) and caught.value.argument == "path"
+    return str(caught.value)
+
+
+def change(path, kind, tensors=None, header=None, drop=()):
+    old, head = load_tensors(path, kind=kind)
+    kept = {name: array for name, array in (old | (tensors or {})).items() if name not in drop}
+    rest = {name: value for name, value in (head | (header or {})).items() if name not in drop}
+    save_tensors(path, kept, kind=kind, header=rest)

@@ -1,7 +1,8 @@
-"""An agent's episodes one by one, as the run plays them, with its plans and estimates on the way."""
+"""Episodes: an agent's one by one, as the run plays them, with its plans and estimates on the way; and random ones."""
 
 import numpy as np
 
+from livarot.model.episodes import Episodes
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.running.judge import FINE, REFUSED, Judge, Record
@@ -68,3 +69,32 @@ def judged(mdps, plan, replicas):
     _, verdict = judge.episode(plan, 0)
     assert verdict != REFUSED
     return record, verdict == FINE
+
+
+def equal(one, two):
+    """Do both have the same numbers, however they are nested?"""
+    if isinstance(one, tuple):
+        return len(one) == len(two) and all(map(equal, one, two))
+    return np.array_equal(np.asarray(one), np.asarray(two))
+
+
+def random_transitions(rng, problem, n_replicas):
+    """Any (state, action, choice) at each stage: they need not follow each other, since OMD takes them one by one."""
+    states = rng.integers(problem.n_states, size=(n_replicas, problem.horizon + 1))
+    actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
+    choices = np.zeros_like(actions)
+    for r, h in np.ndindex(*actions.shape):
+        choices[r, h] = rng.integers(len(problem.next_states(h, states[r, h], actions[r, h])))
+    return Episodes(*(x.astype(np.int32) for x in (states, actions, choices)))
+
+
+def random_episodes(rng, mdp, n_replicas):
+    """Episodes of the uniform policy, drawn by hand."""
+    problem = mdp.problem
+    states = np.zeros((n_replicas, problem.horizon + 1), dtype=np.int64)
+    actions = rng.integers(problem.n_actions, size=(n_replicas, problem.horizon))
+    for r in range(n_replicas):
+        states[r, 0] = rng.choice(problem.n_states, p=problem.start)
+        for h in range(problem.horizon):
+            states[r, h + 1] = rng.choice(problem.next_states(h, states[r, h], actions[r, h]))
+    return Episodes.from_states(problem, states, actions)

@@ -1,6 +1,8 @@
 """What every MNL agent of the field is tested for; tests/agents/test_<agent>.py say with which settings."""
 
 import dataclasses
+import itertools
+import math
 from functools import cache
 
 import numpy as np
@@ -10,6 +12,7 @@ from livarot import agents, envs
 from livarot.simulation.streams import AgentRandom, environment_uniforms
 from tests.support.episodes import play_agent
 from tests.support.models import random_model, same_bits, to_mdp, to_model
+from tests.twins import core as ref
 from tests.twins.field import run_field
 
 
@@ -109,3 +112,15 @@ def assert_value(agent):
     assert agent == dataclasses.replace(agent)
     assert hash(agent) == hash(dataclasses.replace(agent))
     assert type(agents.make(agent.name)) is type(agent)
+
+
+def box_maximum(row, theta, gram, values, beta):
+    """The best of all corners: raise or lower each utility by beta |phi|_{gram^-1}."""
+    best = -math.inf
+    z, widths = ref.logits(row, theta), [beta * ref.dual_norm(phi, gram) for phi in row[1]]
+    for signs in itertools.product((-1, 1), repeat=len(z)):
+        moved = [a + s * b for a, s, b in zip(z, signs, widths, strict=True)]
+        top = max(moved)
+        weight = [math.exp(x - top) for x in moved]
+        best = max(best, ref.dot(weight, values) / math.fsum(weight))
+    return best

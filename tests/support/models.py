@@ -3,12 +3,15 @@
 A *model* is the dict of tests/twins/core.py: rows, theta, reward, start, dim, param_bound.
 """
 
+import math
+
 import numpy as np
 
 import livarot
-from livarot.estimation.omd import whitened
+from livarot.estimation.omd import ParameterSet, whitened
 from livarot.model.episodes import Estimate
 from tests.twins import core as ref
+from tests.twins.agents import random_matrix
 
 
 def to_mdp(model, *, shared=False, param_bound=None, normalise=False):
@@ -117,3 +120,77 @@ def five_point(f, x, step=1e-3):
         e = step * np.eye(len(x))[j]
         out.append((f(x - 2 * e) - 8 * f(x - e) + 8 * f(x + e) - f(x + 2 * e)) / (12 * step))
     return np.array(out)
+
+
+def table_of(mdp, h=0):
+    """P[s, a, s'] of stage h as a dense table."""
+    problem = mdp.problem
+    P = np.zeros((problem.n_states, problem.n_actions, problem.n_states))
+    for s, a in np.ndindex(*P.shape[:2]):
+        P[s, a, problem.next_states(h, s, a)] = mdp.probabilities(h, s, a)
+    return P
+
+
+def same_rows(one, other, atol=1e-14):
+    """Are two models' ``rows[h][s][a]`` the same successors, features and offsets?"""
+    for stage, twin_stage in zip(one, other, strict=True):
+        for state, twin_state in zip(stage, twin_stage, strict=True):
+            for (nxt, phi, shift), (twin_nxt, twin_phi, twin_shift) in zip(state, twin_state, strict=True):
+                assert list(nxt) == list(twin_nxt)
+                np.testing.assert_allclose(phi, twin_phi, rtol=0, atol=atol)
+                np.testing.assert_array_equal(shift, twin_shift)
+
+
+FIELDS = (
+    "row_start",
+    "next_state",
+    "offset",
+    "pair_block",
+    "col_start",
+    "col_count",
+    "cols",
+    "feat_start",
+    "feat",
+)
+
+
+BLOCKS = ("block_start", "block_coords", "gram_start")
+
+
+def arrays_of(model, one_table=False):
+    """The long arrays of a twin model, for from_arrays."""
+    triples = [row for stage in model["rows"][: 1 if one_table else None] for state in stage for row in state]
+    return {
+        "outcomes": [len(row[0]) for row in triples],
+        "next_state": np.concatenate([row[0] for row in triples]),
+        "features": np.concatenate([row[1] for row in triples]),
+        "offset": np.concatenate([row[2] for row in triples]),
+        "reward": model["reward"],
+        "theta": model["theta"],
+        "start": model["start"],
+    }
+
+
+def assert_same_problem(one, other):
+    assert one.problem.same_as(other.problem)
+    for name in (*FIELDS, *BLOCKS):
+        np.testing.assert_array_equal(getattr(one.problem.rows, name), getattr(other.problem.rows, name), err_msg=name)
+    np.testing.assert_array_equal(one.theta, other.theta)
+
+
+def random_set(rng, problem, count, bound, radius, offset):
+    """Ellipsoids around points at distance ``offset`` from the origin, intersected with the ball."""
+    shape = (count, problem.n_parameters)
+    matrices = np.array([[random_matrix(rng, problem.dim, 0.5) for _ in range(shape[1])] for _ in range(count)])
+    packed = np.ascontiguousarray(problem.rows.pack(matrices))
+    center = rng.normal(size=(*shape, problem.dim))
+    center *= offset / np.linalg.norm(center, axis=-1, keepdims=True)
+    within = ParameterSet(bound, center, packed, np.full(count, radius))
+    dense = problem.rows.unpack(packed)
+    both = math.isfinite(bound)
+
+    def regions(r, k):
+        own = [(center[r, k], dense[r, k], radius)]
+        return [*own, ref.ball(problem.dim, bound)] if both else own
+
+    return within, regions

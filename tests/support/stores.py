@@ -1,5 +1,6 @@
 """Stores for the tests of reports, filled with invented runs: no agent is run."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +108,28 @@ def hostile_store(path: Path) -> Path:
             fill(store, same, 1.0 + index, 5)
             store.fail(cell.run(99), attempts=3, traceback=f"Traceback\n{name}")
     return path
+
+
+def harm(data, draw, kind):
+    data = bytearray(data)
+    if kind == 0:
+        del data[draw.randrange(len(data)) :]
+    elif kind == 1:
+        first = draw.randrange(len(data))
+        data[first : first + 64] = bytes(len(data[first : first + 64]))
+    else:
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    return bytes(data)
+
+
+def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
+    return Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
+        agents=[AgentSpec(name=name) for name in agents],
+        episodes=episodes,
+        seeds=seeds,
+    )
+
+
+def files(path):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}

@@ -1,12 +1,14 @@
 """A small experiment and a store of its runs."""
 
 import shutil
+import sys
 
 import pytest
 
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
+from tests.support.plugin import MODULES, Plugin
 
 EXPERIMENT = Experiment(
     name="small",
@@ -31,3 +33,14 @@ def store(filled, tmp_path):
     shutil.copytree(filled, tmp_path / "store")
     with Store(tmp_path / "store") as opened:
         yield opened
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield Plugin(folder, monkeypatch)
+    for name in MODULES:
+        sys.modules.pop(name, None)

@@ -1,38 +1,20 @@
 """Sweeps: the same bits whatever the workers, engine, order, grouping, shards and the rest of the grid."""
 
-import hashlib
 import itertools
 import pickle
 import random
-import subprocess
-import sys
 
-import joblib
-import psutil
 import pytest
 
 from livarot import LivarotError
 from livarot.sweeps import driver as module
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.engines import Engine, WorkersDied
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from livarot.sweeps.tasks import Part, Task, cut, plan
 from livarot.sweeps.worker import execute
-
-
-def experiment(agents=("livarot", "uniform"), seeds=4, horizons=(3, 4), episodes=24):
-    return Experiment(
-        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": list(horizons), "gap": 0.1})],
-        agents=[AgentSpec(name=name) for name in agents],
-        episodes=episodes,
-        seeds=seeds,
-    )
-
-
-def files(path):
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted((path / "runs").glob("*.parquet"))}
+from tests.support.stores import experiment, files
 
 
 @pytest.fixture(scope="module")
@@ -47,32 +29,6 @@ def calm(tmp_path_factory):
 def test_same_files_whatever_the_engine(calm, tmp_path, backend, workers, group):
     assert sweep(experiment(), tmp_path, backend=backend, workers=workers, group=group).complete
     assert files(tmp_path) == calm
-
-
-def told(process):
-    try:
-        return process.cmdline()
-    except psutil.Error:  # it has ended
-        return []
-
-
-def test_workers_end_with_their_sweep_and_joblib_goes_on(tmp_path):
-    assert sweep(experiment(), tmp_path / "first", workers=2).complete
-    workers = [c for c in psutil.Process().children(recursive=True) if any("popen_loky" in word for word in told(c))]
-    assert psutil.wait_procs(workers, timeout=5)[1] == []
-    assert joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
-    assert sweep(experiment(), tmp_path / "second", workers=2).complete
-
-
-def test_workers_import_what_they_need_only():
-    """Each worker is a new process: a tenth of a second per library counts."""
-    code = (
-        "import sys; import livarot.sweeps.worker\n"
-        "slow = {'pandas', 'pydantic', 'scipy.sparse', 'scipy.spatial', 'matplotlib'} & sys.modules.keys()\n"
-        "sys.exit(', '.join(slow))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == ""
 
 
 def test_a_task_is_sent_without_what_can_be_computed():
@@ -198,15 +154,6 @@ def test_bad_options(tmp_path, options, says):
         sweep(experiment(), tmp_path, **({"backend": "sequential"} | options))
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tls://127.0.0.1:1", "nowhere://x"])
-def test_a_dask_cluster_that_cannot_be_reached_is_said(tmp_path, address):
-    """TLS without certificates is a TypeError of Dask's.  No store is left behind."""
-    pytest.importorskip("distributed")
-    with pytest.raises(LivarotError, match=f"^address: no Dask scheduler at '{address}'"):
-        sweep(experiment(), tmp_path / "store", backend="dask", address=address)
-    assert not list(tmp_path.iterdir())
-
-
 def test_agents_that_call_exit_fail_and_nothing_else(tmp_path, monkeypatch):
     from livarot.agents import Uniform
 
@@ -221,26 +168,6 @@ def test_agents_that_call_exit_fail_and_nothing_else(tmp_path, monkeypatch):
     report = sweep(experiment(agents=["uniform"], horizons=[3]), tmp_path, backend="sequential")
     assert (report.done, len(report.failed)) == (3, 1)
     assert "SystemExit: 4" in next(iter(report.failed.values()))
-
-
-class NeverBegins(Engine):
-    """Workers that die before they take a task."""
-
-    workers = 2
-
-    def run(self, tasks, *, alone=False):
-        list(tasks)
-        raise WorkersDied("no Python here")
-        yield
-
-
-def test_workers_that_never_begin_are_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "engine", lambda *_: NeverBegins())
-    with pytest.raises(LivarotError, match=r"workers die before they begin \(no Python here\); see livarot doctor"):
-        sweep(experiment(), tmp_path)
-    assert files(tmp_path) == {}
-    monkeypatch.undo()
-    assert sweep(experiment(), tmp_path, backend="sequential").complete
 
 
 def test_zero_has_one_sign(tmp_path):

@@ -1,6 +1,5 @@
 """A plugin's sources are part of a run: runs of edited ones are reported, and computed again on request."""
 
-import importlib
 import subprocess
 import sys
 
@@ -9,92 +8,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from livarot import LivarotError, agents, envs
+from livarot import LivarotError
 from livarot.cli import sweep as commands
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell
 from livarot.sweeps.sources import source_of
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store import housekeeping
-from livarot.sweeps.store.provenance import provenance
 from livarot.sweeps.store.records import encode_again
 from livarot.sweeps.store.store import Store
+from tests.support.plugin import experiment
 
-PLUGIN = """
-from dataclasses import dataclass
-from typing import Any, ClassVar
-import numpy
-from livarot import agents, envs
-from livarot.agents.controls import Uniform
-from helper_of_a_test import chosen
-
-@dataclass(frozen=True)
-class Fixed(Uniform):
-    name: ClassVar[str] = "fixed-of-a-test"
-
-    def plan(self, problem: Any, state: Any, rng: Any) -> Any:
-        policy = numpy.zeros_like(state.policy)
-        policy[..., chosen()] = 1.0
-        return super().plan(problem, state, rng)._replace(policy=policy)
-
-def chain(horizon: int = 3) -> Any:
-    return envs.make("hard-chain", horizon=horizon, gap=0.1)
-
-agents.registry.register("fixed-of-a-test", Fixed, "always the same action")
-envs.registry.register("chain-of-a-test", chain, "a chain")
-"""
-HELPER = "def chosen():\n    return 0\n"
-MODULES = ("plugin_of_a_test", "helper_of_a_test")
 runner = CliRunner()
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 commands.register(app)
-
-
-def experiment(agent="fixed-of-a-test", world="chain-of-a-test", seeds=4, **settings):
-    world = EnvironmentSpec(name=world, settings={"horizon": 3})
-    return Experiment(environments=[world], agents=[AgentSpec(name=agent, settings=settings)], episodes=12, seeds=seeds)
-
-
-class Plugin:
-    """Files of a plugin, imported again as a new process would."""
-
-    def __init__(self, folder, monkeypatch):
-        self.folder, self.monkeypatch = folder, monkeypatch
-        self.known = {registry: dict(registry._entries) for registry in (agents.registry, envs.registry)}
-        self.write("plugin_of_a_test.py", PLUGIN)
-        self.write("helper_of_a_test.py", HELPER)
-
-    def write(self, name, text):
-        (self.folder / name).write_text(text)
-
-    def edit(self, name, old, new):
-        path = self.folder / name
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, new))
-
-    def load(self):
-        """Import as in a new process, which knows nothing of the plugin yet."""
-        for registry, entries in self.known.items():
-            self.monkeypatch.setattr(registry, "_entries", dict(entries))
-        for name in MODULES:
-            sys.modules.pop(name, None)
-        importlib.invalidate_caches()
-        importlib.import_module("plugin_of_a_test")
-
-    def sweep(self, store, asked=None, **options):
-        self.load()
-        return sweep(asked or experiment(), store, **({"backend": "sequential"} | options))
-
-
-@pytest.fixture
-def plugin(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    yield Plugin(folder, monkeypatch)
-    for name in MODULES:
-        sys.modules.pop(name, None)
 
 
 def regrets(store):
@@ -149,67 +74,6 @@ def test_an_index_made_again_knows_the_sources(plugin, tmp_path):
         assert housekeeping.status(opened).stale == 4
         opened.index._connection.execute("UPDATE sources SET plugin = 'x'")
         assert housekeeping.status(opened).stale == 4
-
-
-def test_only_what_makes_a_run_counts(plugin, tmp_path):
-    """Neither built-in things besides the plugin nor files that it does not import count."""
-    store = tmp_path / "store"
-    plugin.sweep(store, experiment(agent="uniform", world="hard-chain"))
-    with Store(store) as opened:
-        assert all(opened.read(key).provenance == provenance() for key in opened.stored())
-    cell, own = experiment(agent="uniform", world="hard-chain").cells()[0], experiment().cells()[0]
-    assert source_of(cell) is None and len(source_of(own)) == 16
-    assert source_of(experiment(agent="uniform").cells()[0]) == source_of(own)  # the environment alone
-    before = source_of(own)
-    plugin.write("notes_of_a_test.py", "x = 1\n")
-    plugin.load()
-    assert source_of(own) == before
-    plugin.edit("helper_of_a_test.py", "return 0", "import notes_of_a_test; return 0")
-    plugin.load()
-    with_notes = source_of(own)
-    plugin.write("notes_of_a_test.py", "x = 2\n")
-    plugin.load()
-    assert len({before, with_notes, source_of(own)}) == 3
-
-
-def test_an_agent_inside_another_counts(plugin):
-    plugin.load()
-    inner = {"name": "fixed-of-a-test"}
-    wrapped = Cell("hard-chain", {"horizon": 3}, "rare-switching", {"agent": inner}, 10)
-    assert source_of(wrapped) == source_of(experiment().cells()[0])
-
-
-def test_packages_count_with_their_relative_imports(plugin, tmp_path):
-    package = plugin.folder / "package_of_a_test"
-    (package / "deep").mkdir(parents=True)
-    for name, text in {
-        "__init__.py": "",
-        "numbers.py": "x = 1\n",
-        "unused.py": "x = 1\n",
-        "deep/__init__.py": "from ..numbers import x\n",
-        "deep/agent.py": "from livarot import agents\nfrom livarot.agents import Uniform\nfrom . import sibling\n"
-        'agents.registry.register("deep-of-a-test", lambda: Uniform(), "deep")\n',
-        "deep/sibling.py": "def later():\n    import package_of_a_test.lazy\n",
-        "lazy.py": "",
-    }.items():
-        (package / name).write_text(text)
-
-    def found():
-        for name in [name for name in sys.modules if name.startswith("package_of_a_test")]:
-            del sys.modules[name]
-        plugin.load()
-        importlib.import_module("package_of_a_test.deep.agent")
-        return source_of(Cell("hard-chain", {}, "deep-of-a-test", {}, 10))
-
-    seen = [found()]
-    assert found() == seen[0]
-    for name in ("__init__.py", "numbers.py", "deep/__init__.py", "deep/agent.py", "deep/sibling.py", "lazy.py"):
-        with (package / name).open("a") as file:
-            file.write("# edited\n")
-        seen.append(found())
-    assert len(set(seen)) == 7
-    (package / "unused.py").write_text("x = 2\n")
-    assert found() == seen[-1]
 
 
 def test_runs_of_an_earlier_livarot_are_of_unknown_sources(plugin, tmp_path, caplog):

@@ -81,11 +81,12 @@ progress.first = True
 livarot.run(mdp, agent, 10**5, seed=range(4), workers=2, progress=progress)
 """
 STUDY = """
-from livarot.studies.sepsis.experiment import sepsis_study
+from livarot.studies.sepsis import experiment
+experiment.RADII = ()
 def progress(done, total):
     if done:
         print("playing", flush=True)
-sepsis_study(n_seeds=2, n_patients=20000, workers=2, dims=(4,), radii=(), progress=progress)
+experiment.sepsis_study(n_seeds=2, n_patients=20000, workers=2, progress=progress)
 """
 SLOW = """
 import threading, time

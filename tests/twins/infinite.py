@@ -142,3 +142,78 @@ def run_ucmnlk(
     log["theta"].append(guess)
     log["gram"].append(gram)
     return log
+
+
+# ------------------------------------------------------------------- costs, missing actions, ends
+# a *table* is table[s][a] = [(next state, probability, reward), ..], None for a missing action; ends is {s: reward}
+
+
+def chain_value(table, policy, ends, gamma):
+    """V of a policy by a dense linear system."""
+    n = len(table)
+    system, right = np.eye(n), np.zeros(n)
+    for s in range(n):
+        if s in ends:
+            right[s] = ends[s]
+            continue
+        for to, p, pay in table[s][policy[s]]:
+            system[s, to] -= gamma * p
+            right[s] += p * pay
+    return np.linalg.solve(system, right)
+
+
+def policies(table, ends):
+    """All deterministic policies; None where everything ends."""
+    choices = [
+        [None] if s in ends else [a for a, rows in enumerate(own) if rows is not None] for s, own in enumerate(table)
+    ]
+    return itertools.product(*choices)
+
+
+def best_of_all(table, ends, gamma):
+    """The largest value of any policy, state by state."""
+    return np.max([chain_value(table, policy, ends, gamma) for policy in policies(table, ends)], axis=0)
+
+
+def robust_values(table, ends, gamma, worst, rounds):
+    """Value iteration with ``worst(values, probabilities)`` in place of the mean of r + gamma V."""
+    value = [0.0] * len(table)
+    for _ in range(rounds):
+        new = []
+        for s, own in enumerate(table):
+            if s in ends:
+                new.append(ends[s])
+                continue
+            q = [
+                worst([pay + gamma * value[to] for to, _, pay in rows], [p for _, p, _ in rows])
+                for rows in own
+                if rows is not None
+            ]
+            new.append(max(q))
+        value = new
+    return np.array(value)
+
+
+def soft_min(values, probabilities, penalty):
+    """-(1/eta) log E exp(-eta x)."""
+    low = min(values)
+    mean = math.fsum(p * math.exp(-penalty * (x - low)) for x, p in zip(values, probabilities, strict=True))
+    return low - math.log(mean) / penalty
+
+
+def ball_min(values, probabilities, radius):
+    """max over eta of soft_min - radius/eta, by a golden search in log eta (the function is concave in 1/eta)."""
+    spread = max(values) - min(values)
+    if spread == 0.0 or radius == 0.0:
+        return math.fsum(p * x for x, p in zip(values, probabilities, strict=True))
+
+    def dual(log_eta):
+        eta = math.exp(log_eta) / spread
+        return soft_min(values, probabilities, eta) - radius / eta
+
+    low, high = -14.0, 14.0
+    share = (math.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(80):
+        left, right = high - share * (high - low), low + share * (high - low)
+        low, high = (left, high) if dual(left) < dual(right) else (low, right)
+    return max(dual(0.5 * (low + high)), min(values))

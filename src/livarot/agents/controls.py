@@ -31,13 +31,12 @@ class Control(BaseAgent[NoState]):
 @checked
 @dataclass(frozen=True)
 class Uniform(Control):
-    """Every action with the same probability: a stochastic policy, so its exact regret has no noise."""
+    """Every action that exists with the same probability: a stochastic policy, so its exact regret has no noise."""
 
     name: ClassVar[str] = "uniform"
 
     def init(self, problem: Problem, n_replicas: int = 1) -> NoState:
-        shape = (1, problem.horizon, problem.n_states, problem.n_actions)
-        return NoState(np.full(shape, 1.0 / problem.n_actions))
+        return NoState(np.ascontiguousarray(problem.exists / problem.exists.sum(axis=2, keepdims=True))[None])
 
 
 @checked

@@ -22,6 +22,7 @@ import numpy as np
 
 from livarot.confidence.radii import exploration_radius
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.linalg import Blocks, whitener
@@ -29,6 +30,7 @@ from livarot.core.views import opened, view
 from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
+from livarot.model.after import blank_policy, first_actions
 from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import check_shape
@@ -54,11 +56,16 @@ class Design(NamedTuple):
 
 @dataclass(frozen=True)
 class LiteralExploration:
-    """As printed: whatever the state, it plays the action of the (s, a, s') of largest leverage (E2)."""
+    """As printed: whatever the state, it plays the action of the (s, a, s') of largest leverage (E2).
+
+    Where that action does not exist, the first one that does is played.
+    """
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
         action = literal_design(problem, n_explore, kappa).action[episode]
-        return np.ascontiguousarray(np.broadcast_to(action[None, :, None], (1, problem.horizon, problem.n_states)))
+        everywhere = np.broadcast_to(action[:, None], (problem.horizon, problem.n_states))
+        there = np.take_along_axis(problem.exists, everywhere[..., None], -1)[..., 0]
+        return np.ascontiguousarray(np.where(there, everywhere, first_actions(problem)))[None]
 
     def pseudo_samples(
         self, problem: Problem, n_explore: int, kappa: float, stages: list[int]
@@ -80,7 +87,7 @@ class StateAwareExploration:
         check_shape("log.pairs", seen, (replicas, episode, problem.horizon))
         if seen.size and not 0 <= seen.min() <= seen.max() < problem.rows.n_pairs:
             raise bad("log.pairs", "has pairs of another problem", cure="use a state that was made for this problem")
-        policy = np.zeros((replicas, problem.horizon, problem.n_states), dtype=np.int32)
+        policy = blank_policy(problem, replicas)
         _state_aware(plan_model(problem), 1.0 / kappa, seen, problem.rows.pack_identity(), policy)
         return policy
 
@@ -262,7 +269,7 @@ def _literal(model, table, step, identity, action, pair_out, choice, weight):
     seen = opened(model)
     graph, n_actions = seen.graph, seen.reward.shape[2]
     per_table = seen.reward.shape[1] * n_actions
-    gram, whiten, low = identity.copy(), np.empty(len(identity)), np.empty(len(identity))
+    gram, whiten, low = identity.copy(), new_floats(len(identity)), new_floats(len(identity))
     for t in range(len(action)):
         whitened_gram(graph, view(gram), view(whiten), view(low))
         pair, i = most_to_learn(graph, table * per_table, (table + 1) * per_table, view(whiten))
@@ -277,7 +284,7 @@ def _state_aware(model, step, pairs, identity, policy):
     """In each state the action of the first outcome of largest leverage, given the pairs (R, T, H) that were seen."""
     seen = opened(model)
     graph, (horizon, n_states, n_actions) = seen.graph, seen.reward.shape
-    gram, whiten, low = np.empty(len(identity)), np.empty(len(identity)), np.empty(len(identity))
+    gram, whiten, low = new_floats(len(identity)), new_floats(len(identity)), new_floats(len(identity))
     for r in range(len(policy)):
         for h in range(horizon):
             for i in range(len(identity)):  # an assignment of arrays would compile numba's message about shapes

@@ -7,10 +7,8 @@ streamlit imports.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,7 @@ from typing import Any
 from livarot.board import KnownHosts, known_hosts, settings
 from livarot.errors import LivarotError, bad
 from livarot.registry import import_modules
-
-BEAT = 0.5  # seconds
-
-
-def end_with(parent: int) -> None:
-    """End this process when its parent has ended, however that happened."""
-    while os.getppid() == parent:
-        time.sleep(BEAT)
-    os._exit(3)  # a board only reads: nothing is lost
+from livarot.sweeps.stopping import end_with
 
 
 def serve(store: str, port: int, hosts: Sequence[str], imports: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ line on standard error), 130 interrupted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -20,6 +19,7 @@ import typer
 
 from livarot.cli.sweep import Imports, import_modules
 from livarot.extras import extras_explained
+from livarot.system.threads import processors
 
 REFUSED, INTERRUPTED = 2, 130
 RESULTS = Path("results/reproduce")
@@ -70,7 +70,7 @@ def call(module: str, given: dict[str, Any], function: str = "command") -> None:
         work = getattr(import_module(f"livarot.cli.{module}"), function)
         import_modules(given.pop("imports", None))
         if "workers" in given and given["workers"] is None:
-            given["workers"] = _processors()
+            given["workers"] = processors()
         work(**given)
 
 
@@ -99,7 +99,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Figures 1 and 2 of the LIVAROT paper, with the uniform policy, and with a gap that can be learned."""
-    call("reproduce", locals())
+    call("studies", locals(), "reproduce")
 
 
 @app.command("list", rich_help_panel=MODELS)
@@ -125,10 +125,11 @@ def theory(
     ] = None,
     run_it: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    workers: Workers = None,
     imports: Imports = None,
 ) -> None:
     """Constants, regret bound term by term and lower bound of a problem; with --run, whether a run keeps to them."""
-    call("theory", locals() | {"workers": None})
+    call("theory", locals())
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -139,7 +140,7 @@ def variance(
     workers: Workers = None,
 ) -> None:
     """Does regret follow sigma_bar?  Families of problems that differ in it, and sigma_bar against the horizon."""
-    call("theory", locals(), "variance_command")
+    call("studies", locals(), "variance")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -153,7 +154,7 @@ def sepsis(
     workers: Workers = None,
 ) -> None:
     """Learn to treat in a simulated hospital, starting from the nominal model.  A demonstration, not medical advice."""
-    call("sepsis", locals())
+    call("studies", locals(), "sepsis")
 
 
 @app.command(rich_help_panel=MODELS)
@@ -173,22 +174,45 @@ def tune(
     call("tune", locals())
 
 
+# What can be said about a model: options of `fit`, and of `plan` and `evaluate` where they fit one first.
+Features = Annotated[list[str] | None, typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")]
+Formula = Annotated[str | None, typer.Option(help="Instead of features: '~ wear + log(age):next_state'.")]
+Reachable = Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")]
+Choice = Annotated[str, typer.Option(help="Column that groups alternatives into choices.")]
+Chosen = Annotated[str, typer.Option(help="Column that marks the alternative chosen.")]
+Offset = Annotated[str | None, typer.Option(help="Column of a known part of the logits.")]
+Cluster = Annotated[str | None, typer.Option(help="Column of who was observed: their errors go together.")]
+Weights = Annotated[str | None, typer.Option(help="Column of sampling weights.")]
+Reference = Annotated[list[str] | None, typer.Option(help="name=level: the reference of a category; repeat.")]
+At = Annotated[str | None, typer.Option(help="Covariates to plan for: age=60,sex=f.")]
+
+
 @app.command(rich_help_panel=DATA)
 def fit(
-    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file, one row per transition or alternative.")],
-    features: Annotated[list[str], typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")],
+    table: Annotated[
+        Path, typer.Argument(help="A file of transitions or alternatives: .csv(.gz), .parquet, .feather.")
+    ],
+    features: Features = None,
+    formula: Formula = None,
+    reference: Reference = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
+    collinear: Annotated[str, typer.Option(help="Columns that others explain: refuse or drop.")] = "refuse",
     state: Annotated[str, typer.Option(help="Column of the state.")] = "state",
     action: Annotated[str, typer.Option(help="Column of the action.")] = "action",
     next_state: Annotated[str, typer.Option("--next", help="Column of the next state.")] = "next_state",
     stage: Annotated[str | None, typer.Option(help="Column of the stage.")] = None,
     count: Annotated[str | None, typer.Option(help="Column with the number of times a row occurred.")] = None,
     nominal: Annotated[str | None, typer.Option(help="Column of nominal probabilities.")] = None,
-    reachable: Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")] = None,
+    reachable: Reachable = None,
     states: Annotated[Path | None, typer.Option(help="File of attributes of states.")] = None,
     actions: Annotated[Path | None, typer.Option(help="File of attributes of actions.")] = None,
     reg: Annotated[float, typer.Option(help="Ridge.")] = 0.0,
     per_stage: Annotated[bool, typer.Option("--per-stage", help="One parameter per stage.")] = False,
-    covariance: Annotated[str, typer.Option(help="hessian or sandwich.")] = "hessian",
+    covariance: Annotated[str, typer.Option(help="auto, hessian, sandwich or cluster.")] = "auto",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="File for the model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -199,20 +223,69 @@ def fit(
 
 @app.command(rich_help_panel=DATA)
 def plan(
-    model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`.")],
+    model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`, or a table to fit first.")],
     reward: Annotated[str, typer.Option(help="File with state, (action,) reward; or state=number,...")],
     horizon: Annotated[int | None, typer.Option(help="Steps of an episode.")] = None,
     start: Annotated[str | None, typer.Option(help="The first state.")] = None,
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
+    pessimistic: Annotated[
+        float | None, typer.Option(help="Level of the confidence set whose worst case counts.")
+    ] = None,
     unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
     level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
+    at: At = None,
+    features: Features = None,
+    formula: Formula = None,
+    reachable: Reachable = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
     out: Annotated[Path | None, typer.Option(help="CSV file of the policy (standard output).")] = None,
 ) -> None:
-    """Plan in a fitted model, nominally, robustly or optimistically, and write the policy as a table."""
+    """Plan in a fitted model, nominally or for its worst or best case, and write the policy as a table."""
     call("plan", locals())
+
+
+@app.command(rich_help_panel=DATA)
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A .csv or .parquet file of episodes, one row per step.")],
+    policy: Annotated[Path, typer.Option(help="CSV file of the policy, as `livarot plan` writes it.")],
+    model: Annotated[
+        Path | None, typer.Option(help="A model stored by `livarot fit`; --formula or --features fit one to the log.")
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="Of the model: file with state, (action,) reward; or state=number,...")
+    ] = None,
+    episode: Annotated[str, typer.Option(help="Column of the episode.")] = "episode",
+    step: Annotated[str, typer.Option(help="Column of the step.")] = "step",
+    probability: Annotated[
+        str | None, typer.Option(help="Column with the probability of the logged action, if it is known.")
+    ] = None,
+    behaviour: Annotated[
+        str, typer.Option(help="If it is not: counts, 'stage counts' or logit estimates it.")
+    ] = "counts",
+    cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 is none.")] = 0,
+    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+    at: At = None,
+    features: Features = None,
+    formula: Formula = None,
+    reachable: Reachable = None,
+    choice: Choice = "choice",
+    chosen: Chosen = "chosen",
+    offset: Offset = None,
+    cluster: Cluster = None,
+    weights: Weights = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """What would a policy have earned?  Estimates from logged episodes, with intervals and warnings."""
+    call("evaluate", locals())
 
 
 @app.command(rich_help_panel=MACHINE)
@@ -227,12 +300,6 @@ def warmup(
 def version() -> None:
     """The version of livarot."""
     _tell_version(True)
-
-
-def _processors() -> int:
-    """Processors this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 from livarot.cli import doctor, report, sweep  # noqa: E402 (they need the app's helpers)

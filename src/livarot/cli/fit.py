@@ -12,48 +12,32 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from livarot.data import DataWarning, MNLTransition, save_fit
+from livarot.data import DataWarning, MNLTransition, load_fit, save_fit
 from livarot.errors import bad, require_probability
 
 
 def command(
     *,
     table: Path,
-    features: list[str],
-    state: str = "state",
-    action: str = "action",
-    next_state: str = "next_state",
-    stage: str | None = None,
-    count: str | None = None,
-    nominal: str | None = None,
+    features: list[str] | None = None,
+    reference: list[str] | None = None,
     reachable: str | None = None,
-    states: Path | None = None,
-    actions: Path | None = None,
-    reg: float = 0.0,
-    per_stage: bool = False,
-    covariance: str = "hessian",
     level: float = 0.95,
     out: Path | None = None,
     as_json: bool = False,
+    per_stage: bool = False,
+    **settings: Any,
 ) -> None:
-    """See ``livarot fit --help``."""
+    """See ``livarot fit --help``; ``settings`` are those of :class:`livarot.data.MNLTransition` by the same names."""
     require_probability("level", level)
     if out is not None and not out.parent.is_dir():
         raise bad("out", f"there is no folder {str(out.parent)!r}", cure="create it first")
     model = MNLTransition(
-        features=parse_features(features),
-        reg=reg,
+        features=None if features is None else parse_features(features),
+        reference=parse_reference(reference),
+        reachable=parse_reachable(reachable),
         homogeneous=not per_stage,
-        state=state,
-        action=action,
-        next_state=next_state,
-        stage=stage,
-        count=count,
-        nominal=nominal,
-        reachable=reachable if reachable in (None, "all") else Path(reachable),
-        states=states,
-        actions=actions,
-        covariance=covariance,
+        **settings,
     )
     with notes(Console(stderr=True)):
         model.fit(table)
@@ -80,6 +64,52 @@ def parse_features(given: list[str]) -> list[str]:
     if not found or not all(found):
         raise bad("features", f"{','.join(given)!r} has an empty term", cure="write --features wear,action:wear")
     return found
+
+
+def parse_reachable(given: str | None) -> Any:
+    """The file of reachable next states, "all", or None."""
+    return given if given in (None, "all") else Path(given)
+
+
+def parse_reference(given: list[str] | None) -> dict[str, str] | None:
+    """Reference levels from ``name=level``.
+
+    >>> parse_reference(["zone=north"])
+    {'zone': 'north'}
+    """
+    pairs = [text.partition("=") for text in given or ()]
+    if not all(name and sign for name, sign, _ in pairs):
+        raise bad("reference", f"{' '.join(given or ())!r} is not name=level", cure="write --reference zone=north")
+    return {name: level for name, _, level in pairs} or None
+
+
+def fitted_or_loaded(path: Path, features: list[str] | None, formula: str | None, **options: Any) -> MNLTransition:
+    """A stored model; or, where features or a formula are given, a model fitted to the table at ``path``."""
+    if features is None and formula is None:
+        return load_fit(path)
+    reachable = parse_reachable(options.pop("reachable"))
+    terms = None if features is None else parse_features(features)
+    return MNLTransition(features=terms, formula=formula, reachable=reachable, **options).fit(path)
+
+
+def parse_profile(fit: MNLTransition, given: str | None) -> dict[str, Any] | None:
+    """Covariates from ``age=60,sex=f``: numbers where the model has numbers."""
+    if given is None:
+        return None
+    design, found = fit.choices_.design, {}
+    for text in given.split(","):
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not name:
+            raise bad("at", f"{text!r} is not name=value", cure="write --at age=60,sex=f")
+        found[name] = value if design is not None and design.is_category(name) else number("at", value)
+    return found
+
+
+def number(argument: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise bad(argument, f"{text!r} is not a number") from None
 
 
 def described(model: MNLTransition, level: float) -> dict[str, Any]:

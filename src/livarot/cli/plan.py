@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from livarot.cli.fit import fitted_or_loaded, notes, parse_profile
 from livarot.data import (
     MNLTransition,
-    load_fit,
+    coverage_coefficients,
     plan_optimistic,
+    plan_pessimistic,
     plan_robust,
     policy_table,
     robust_radius,
@@ -24,7 +26,7 @@ from livarot.data import (
     value_interval,
     write_policy,
 )
-from livarot.data.reading.table import read_table
+from livarot.data.reading.table import FILES, read_table
 from livarot.data.use.policy_table import as_csv
 from livarot.errors import bad, require_non_negative, require_positive_int
 from livarot.model.labels import Labels
@@ -42,21 +44,32 @@ def command(
     start: str | None = None,
     robust: str | None = None,
     optimistic: float | None = None,
+    pessimistic: float | None = None,
     unseen: str = "error",
     level: float = 0.95,
     resamples: int = 200,
     seed: int = 0,
+    at: str | None = None,
     out: Path | None = None,
+    **model_options: Any,
 ) -> None:
-    """See ``livarot plan --help``."""
-    if robust is not None and optimistic is not None:
-        raise bad("robust", "and optimistic are both given", cure="choose one of them")
+    """See ``livarot plan --help``; ``model_options`` are those of a model that is fitted first."""
+    kinds = {"robust": robust, "optimistic": optimistic, "pessimistic": pessimistic}
+    chosen = [name for name, value in kinds.items() if value is not None]
+    if len(chosen) > 1:
+        raise bad(chosen[0], f"and {chosen[1]} are both given", cure="choose one of them")
     radius = None if robust in (None, AUTO) else _number("robust", str(robust))
     require_positive_int("resamples", resamples)
-    fit = load_fit(model)
+    with notes(Console(stderr=True)):
+        fit = fitted_or_loaded(model, **{"features": None, "formula": None} | model_options)
     first = None if start is None else labelled("start", fit.states_, start)
-    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, unseen=unseen)
-    policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, at=parse_profile(fit, at), unseen=unseen)
+    if pessimistic is not None:
+        worst = plan_pessimistic(fit, mdp, pessimistic)
+        policy, value, told = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
+    else:
+        policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    told += _trust(fit, mdp, policy, level)
     table = policy_table(mdp, policy, value=value, fit=fit)
     if out is None:
         Console(soft_wrap=True).print(as_csv(table), end="", highlight=False, markup=False)
@@ -100,19 +113,23 @@ def _planned(
     else:
         best = solve(mdp)
         policy, value, told = best.policy, best.value, ["nominal plan"]
-    told.append(f"under the fit: {value_interval(fit, mdp, policy, level=level)}")
+    told.append(str(coverage_coefficients(fit, mdp, policy)))
+    return policy, value, told
+
+
+def _trust(fit: MNLTransition, mdp: MNLMDP, policy: Any, level: float) -> list[str]:
+    """What to say about the data that a policy rests on."""
+    told = [f"under the fit: {value_interval(fit, mdp, policy, level=level)}"]
     thin = support_check(fit, mdp, policy)
     if len(thin):
         pairs = ", ".join(map(repr, list(thin.index)[:3]))
-        told.append(f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}")
-    else:
-        told.append("every step rests on data")
-    return policy, value, told
+        return [*told, f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}"]
+    return [*told, "every step rests on data"]
 
 
 def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
     """A table with the columns state, (action,) and reward, of every state; or ``state=number,...``, 0 elsewhere."""
-    if Path(given).suffix.lower() in (".csv", ".parquet"):
+    if given.lower().endswith(FILES):
         table = read_table(given)
         states = list(table.raw(fit.state if fit.state in table else "state", "reward"))
         numbers = np.asarray(table.numbers("reward", "reward"), dtype=np.float64)

@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from livarot.sweeps.snapshot import Snapshot
 
+SECONDS = 10.0  # between two lines
+
 
 @contextmanager
 def progress_shown(
@@ -73,7 +75,7 @@ def sweep_shown() -> Iterator[Callable[[Snapshot], None]]:
         yield show
 
 
-def progress_lines(say: Callable[[str], None], every: float = 10.0) -> Callable[[Snapshot], None]:
+def progress_lines(say: Callable[[str], None]) -> Callable[[Snapshot], None]:
     """An observer that prints a line now and then, and the last one once."""
     last: list[float] = []
     pace = Pace()
@@ -85,7 +87,7 @@ def progress_lines(say: Callable[[str], None], every: float = 10.0) -> Callable[
         if ended:
             return
         ended = now.done + now.failed >= now.planned
-        if not last or now.seconds - last[0] >= every or ended:
+        if not last or now.seconds - last[0] >= SECONDS or ended:
             last[:] = [now.seconds]
             say(progress_text(now, speed))
 

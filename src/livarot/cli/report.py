@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ from livarot.cli.sweep import PANEL, Imports, import_modules
 
 PORT, REFUSED = 8501, 2
 PATIENCE = 5.0  # seconds that the server has to end by itself
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +39,11 @@ def report(
 
     with one_line_errors(), warnings_shown():
         import_modules(imports)
-        command(store, out)
+        from livarot.report.page import report as write_report
+
+        folder = store / "report" if out is None else out
+        written = write_report(store, folder)
+        typer.echo(f"{len(written)} files in {folder}; open {written[0]}")
 
 
 def board(
@@ -76,18 +78,10 @@ def warnings_shown(part: str = "livarot") -> Iterator[None]:
         logging.getLogger(part).removeHandler(handler)
 
 
-def command(store: Path, out: Path | None = None) -> None:
-    """Write page, figures and table of a store; into its folder ``report`` unless told otherwise."""
-    from livarot.report.page import report as write_report
-
-    folder = store / "report" if out is None else out
-    written = write_report(store, folder)
-    typer.echo(f"{len(written)} files in {folder}; open {written[0]}")
-
-
 def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Sequence[str] = ()) -> None:
     """Serve the live board of a store until Ctrl-C or another signal to end, which the server gets too."""
     from livarot.errors import bad
+    from livarot.sweeps.stopping import handling
     from livarot.sweeps.store.store import Store
 
     if importlib.util.find_spec("streamlit") is None:
@@ -99,7 +93,8 @@ def board_command(store: Path, port: int, hosts: Sequence[str] = (), imports: Se
     # -P: the server must not import Python files of the current folder
     line = [sys.executable, "-P", "-m", "livarot.board", str(store.absolute()), str(port), str(os.getpid())]
     line += [f"--host={name}" for name in hosts] + [f"--import={name}" for name in imports]
-    with Server() as server:
+    server = Server()
+    with handling(server.on_signal):
         code = server.run(line)
     if server.signal is not None:
         raise typer.Exit(128 + server.signal)
@@ -116,28 +111,24 @@ class Server:
         self.signal: int | None = None  # what asked for the end
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Server:
-        numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-        self._before = {number: signal.signal(number, self._on_signal) for number in numbers}
-        return self
-
     def run(self, line: list[str]) -> int:
-        """Start it and wait for its end; its exit code."""
+        """Start it and wait for its end, which an exception here brings about too; its exit code."""
         self._process = subprocess.Popen(line)  # noqa: S603
         if self.signal is not None:  # while it was being started
             self._process.terminate()
-        return self._process.wait()
+        try:
+            return self._process.wait()
+        finally:
+            self._end(self._process)
 
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None:
+            process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(PATIENCE)
-            self._process.kill()
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+                process.wait(PATIENCE)
+            process.kill()
 
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
+    def on_signal(self, number: int, _: FrameType | None) -> None:
         """Ask the server to end; the second time kill it."""
         first, self.signal = self.signal is None, self.signal or number
         if self._process is not None:

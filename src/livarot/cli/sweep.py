@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from livarot.system.threads import processors
+
 if TYPE_CHECKING:
     from livarot.sweeps.driver import Report
 
@@ -57,7 +59,7 @@ def run(
     imports: Imports = None,
 ) -> None:
     """Run an experiment: what its store does not have yet.  The same command again resumes it."""
-    from livarot.cli.app import _processors, one_line_errors
+    from livarot.cli.app import one_line_errors
 
     again = shlex.join(["livarot", *sys.argv[1:]])
     with one_line_errors(), resumable(again, quiet=dry_run):
@@ -69,7 +71,7 @@ def run(
         from livarot.sweeps.spec import Experiment
         from livarot.sweeps.validate import notes, usable_folder
 
-        workers = require_positive_int("workers", _processors() if workers is None else workers)
+        workers = require_positive_int("workers", processors() if workers is None else workers)
         require_positive_int("group", group)
         require_non_negative("checkpoint", checkpoint)
         check_backend(backend, address)

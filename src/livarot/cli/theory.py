@@ -1,9 +1,8 @@
-"""``livarot theory``: constants, bounds and audit of a problem; ``livarot variance``: the study of sigma_bar."""
+"""``livarot theory``: constants, bounds and audit of a problem."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,12 +12,9 @@ from livarot import agents, envs
 from livarot.agents.base import Agent, declared
 from livarot.cli.progress import progress_shown
 from livarot.errors import bad, require_positive_int
-from livarot.extras import require_extra
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
-from livarot.report.output import check_folder
 from livarot.running.run import run
-from livarot.studies.variance import experiment as variance_study
 from livarot.sweeps.keys import plays_given_policy
 from livarot.system.threads import Progress, Tally
 from livarot.theory.all_constants import Constants
@@ -195,27 +191,3 @@ def audit_table(checked: Audit) -> Table:
         table.add_row(section, line.quantity, line.measured, line.promised, line.verdict, style=style)
         last = line.section
     return table
-
-
-def variance_command(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> None:
-    """See ``livarot variance --help``."""
-    from livarot.studies.variance import report  # and matplotlib, which `livarot theory` does not need
-
-    check_folder(out)
-    require_extra("matplotlib")
-    aside = Console(stderr=True)
-    with progress_shown(aside, "variance") as progress:
-        study = variance_study.run_study(quick=quick, n_seeds=n_seeds, workers=workers, progress=progress)
-    aside.print("variance: drawing the figures", highlight=False)
-    written = report.write_files(study, out)
-    console = wide_console()
-    sign = "±" if "utf" in console.encoding.lower() else "+-"
-    for family, lines in report.rows(study).items():
-        table = Table(title=report.TITLE[family], title_justify="left", pad_edge=False)
-        for name in ("agent", "at least sigma_bar", "at largest", r"slope \[95 %]", "rank"):
-            table.add_column(name, justify="left" if name == "agent" else "right", no_wrap=not name.startswith("at"))
-        for line in lines:
-            table.add_row(*(cell.replace("±", sign).replace("[", r"\[") for cell in line))
-        console.print(table)
-    for sentence in (*report.text(study).splitlines(), "", f"{len(written)} files in {out}"):
-        console.print(sentence, highlight=False, markup=False, soft_wrap=True)

@@ -22,16 +22,13 @@ def command(
     grid: list[str],
     n_episodes: int = 1000,
     n_seeds: int = 5,
-    first_seed: int = RESERVED.stop,
     settings: list[str] | None = None,
     budget: int = 12,
-    metric: str = "regret",
     as_json: bool = False,
     workers: int = 1,
 ) -> None:
     """See ``livarot tune --help``."""
     require_positive_int("seeds", n_seeds)
-    require_positive_int("first-seed", first_seed, minimum=0)
     mdp = envs.make(env, **parse_settings("set", settings))
     candidate = agents.make(agent)
     values = parse_grid(grid)
@@ -41,10 +38,9 @@ def command(
             candidate,
             values,
             n_episodes,
-            range(first_seed, first_seed + n_seeds),
+            range(RESERVED.stop, RESERVED.stop + n_seeds),
             workers=workers,
             budget=budget,
-            metric=metric,
             progress=progress,
         )
     console = Console()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from livarot import infinite
 from livarot.agents import (
     OFUMNLPP,
     ONSUCRLMNL,
@@ -55,8 +56,6 @@ from livarot.envs import hard_chain, mnl_bandit, park_two_state, random_mdp, riv
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad
 from livarot.estimation.omd import initial_estimate
-from livarot.infinite import UCMNLK, InfiniteMDP, run_infinite
-from livarot.infinite.average import diameter as infinite_diameter
 from livarot.model.probabilities import MANY, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import evaluate, solve
@@ -71,6 +70,7 @@ from livarot.planning.optimistic.rules import (
     SecondOrderBonus,
     VarianceBonus,
 )
+from livarot.planning.pessimistic import pessimistic_plan
 from livarot.planning.robust.kl import worst_case
 from livarot.planning.robust.plan import evaluate_robust, solve_robust
 from livarot.running.run import run
@@ -209,9 +209,16 @@ def _bandits() -> Iterator[Step]:
 
 
 def _infinite() -> None:
-    endless = InfiniteMDP.from_mdp(park_two_state())
-    run_infinite(endless, UCMNLK(discount=0.9), 3, seed=SEEDS)
-    infinite_diameter(endless)
+    endless = infinite.InfiniteMDP.from_mdp(park_two_state())
+    infinite.run_infinite(endless, infinite.UCMNLK(discount=0.9), 3, seed=SEEDS)
+    infinite.diameter(endless)
+    bus = infinite.bus_engine(10)
+    infinite.simulate(bus, np.zeros(10, dtype=np.int64), 2)
+    infinite.solve_robust(bus, radius=0.1)
+    infinite.solve_robust(bus, penalty=0.1)
+    infinite.value_interval(bus, np.eye(2))
+    infinite.solve_optimistic(bus, np.eye(2))
+    infinite.solve_optimistic(bus, np.eye(2), rule=VarianceBonus())
 
 
 def _gymnasium() -> None:
@@ -222,7 +229,7 @@ def _gymnasium() -> None:
 
 
 def _lanes() -> Iterator[Step]:
-    """Optimistic plans whose lanes are replicas, and screened ones."""
+    """Optimistic plans whose lanes are replicas, screened ones, and pessimistic ones."""
     chain, river = hard_chain(3).problem, river_swim(4, 3).problem
     bonuses = (VarianceBonus(), SecondOrderBonus(), SecondOrderBonus(clip_value=True), MaxNormBonus(), PlugIn())
     yield partial(optimistic_plan, chain, initial_estimate(chain, W, 1.0), 0.5)
@@ -233,6 +240,8 @@ def _lanes() -> Iterator[Step]:
         2, 3, SEVERAL, features=lambda h, s, a: ([0, 1, 2], phi), reward=np.zeros((3, SEVERAL)), param_bound=1.0
     )
     yield partial(optimistic_plan, several, initial_estimate(several, 1, 1.0), 0.5)
+    for replicas in (1, W):
+        yield partial(pessimistic_plan, river, initial_estimate(river, replicas, 1.0), 0.5)
 
 
 def _data() -> None:

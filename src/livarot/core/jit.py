@@ -30,6 +30,9 @@ import numpy as np
 from numba import config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
+import livarot.core.basics  # noqa: F401 (kernels use its min and max)
+from livarot.core.compiler import KernelCompiler
+
 Kernel = Callable[..., Any]
 
 logger = logging.getLogger(__name__)
@@ -44,7 +47,7 @@ LAYERS = (  # of folders, from below; imports point down, so kernels depend on t
     ("agents", "envs", "infinite"),
     ("running", "data"),
 )
-FIRST_RUN = 10  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
+FIRST_RUN = 7  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
 TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
 
 _compiling = threading.Lock()
@@ -159,7 +162,7 @@ def jit(function: Kernel) -> Kernel:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set when numba is imported
         return np.errstate(all="ignore")(function)
-    options: Any = {"no_cfunc_wrapper": True}  # it is never called through a C pointer
+    options: Any = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}  # never called through a C pointer
     compiled: Any = njit(nogil=True, error_model="numpy", **options)(function)
     setattr(compiled, "_cache", KernelCache(function))  # noqa: B010 (numba's types do not tell of it)
     return cast("Kernel", compiled)

@@ -67,11 +67,14 @@ def pair_law(graph, pair, theta, local, p):
     """
     row = graph.row_start[pair]
     n, m = graph.row_start[pair + 1] - row, pair_columns(graph, pair)
+    if n == 0:  # the pair does not exist
+        return
     for j in range(m):
         local[j] = theta[coordinate(graph, pair, j)]
     own = part(p, 0, n)
-    logits(part(graph.offset, row, n), matrix(graph.feat, graph.feat_start[pair], n, m), local, own)
-    softmax(own, own)
+    if n > 0:  # an action that does not exist has no outcomes
+        logits(part(graph.offset, row, n), matrix(graph.feat, graph.feat_start[pair], n, m), local, own)
+        softmax(own, own)
 
 
 @inner

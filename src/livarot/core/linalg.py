@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.small import cholesky, invert, solve
@@ -240,7 +241,7 @@ def draw_inside(blocks, shape, center, radius, bound, x):
 @jit
 def whiten_all(bundle, gram, whiten):
     """The whiteners of packed matrices (R, K, G); the bundle is one of :class:`Blocks`."""
-    blocks, low = opened(bundle), np.empty(gram.shape[2])
+    blocks, low = opened(bundle), new_floats(gram.shape[2])
     for r in range(gram.shape[0]):
         for k in range(gram.shape[1]):
             whitener(blocks, view(gram)[r, k], view(whiten)[r, k], view(low))

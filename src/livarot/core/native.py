@@ -21,6 +21,7 @@ from numba import config, njit
 from numba.core import cgutils
 from numba.core.typing.templates import Signature
 
+from livarot.core.compiler import KernelCompiler
 from livarot.core.jit import Kernel, KernelCache
 
 
@@ -43,7 +44,7 @@ class Native:
     @cached_property
     def address(self) -> int:
         """Where the function's machine code is, after compiling it or loading it from the cache."""
-        options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
         compiled: Any = njit(nogil=True, error_model="numpy", **options)(self.function)
         compiled._cache = _DigestCache(self.function, self.digest)
         self.function.__qualname__ += f"_{self.digest}"  # machine code is named after it, and names must differ too

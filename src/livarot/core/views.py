@@ -88,7 +88,8 @@ def define(function: Any, typer: Any, emit: Any, *kinds: Any) -> None:
             return found if found is None or isinstance(found, Signature) else signature(found, *args)
 
     typing, ours = cpu_target.typing_context, types.Function(Template)
-    known = typing._lookup_global(function)
+    if known := typing._lookup_global(function):  # other code has been compiled in this process before
+        typing._remove_global(function)
     typing._insert_global(function, ours.augment(known) if known else ours)  # numba tries them in order: ours first
     lower_builtin(function, *(kinds or [types.VarArg(types.Any)]))(emit)
 
@@ -114,16 +115,18 @@ class _ViewModel(models.StructModel):
 
 def make_view(context: Any, builder: Any, kind: ViewType, data: Any, shape: list[Any]) -> Any:
     """A view of that type from a pointer and its lengths."""
-    made = cgutils.create_struct_proxy(kind)(context, builder)
-    made.data = builder.bitcast(data, context.get_value_type(types.CPointer(kind.dtype)))
-    made.shape = cgutils.pack_array(builder, shape)
-    return made._getvalue()
+    made = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    made = builder.insert_value(made, builder.bitcast(data, made.type.elements[0]), 0)
+    for axis, length in enumerate(shape):
+        made = builder.insert_value(made, length, [1, axis])
+    return made
 
 
 def pointer_and_shape(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any]]:
     """Pointer and lengths of a view or an array."""
-    proxy = cgutils.create_struct_proxy(kind) if isinstance(kind, ViewType) else context.make_array(kind)
-    found = proxy(context, builder, value)
+    if isinstance(kind, ViewType):
+        return builder.extract_value(value, 0), [builder.extract_value(value, [1, axis]) for axis in range(kind.ndim)]
+    found = context.make_array(kind)(context, builder, value)
     return found.data, cgutils.unpack_tuple(builder, found.shape, kind.ndim)
 
 
@@ -240,7 +243,7 @@ class _ViewAttributes(AttributeTemplate):
 
 @lower_getattr(ViewType, "shape")
 def _shape(context: Any, builder: Any, kind: ViewType, value: Any) -> Any:
-    return cgutils.pack_array(builder, pointer_and_shape(context, builder, kind, value)[1])
+    return builder.extract_value(value, 1)
 
 
 # ------------------------------------------------------------------------------ many arrays as one argument
@@ -288,9 +291,16 @@ class BundleType(types.Type):
 
 
 def _listed(item: Any, entries: list[int]) -> Any:
-    """A description of an item, from which its type follows; its addresses, lengths and numbers go to ``entries``."""
+    """A description of an item, from which its type follows; its addresses, lengths and numbers go to ``entries``.
+
+    A NamedTuple that is bundled again and again may keep its own as ``listing`` (:func:`listing_of`).
+    """
     if isinstance(item, tuple):
-        return type(item), *[_listed(field, entries) for field in item]
+        kept = getattr(item, "listing", None)
+        if kept is None:
+            return type(item), *[_listed(field, entries) for field in item]
+        entries.extend(kept[1])
+        return kept[0]
     if isinstance(item, np.ndarray):
         if not item.flags.c_contiguous:
             raise ValueError("a bundle takes C-contiguous arrays only")
@@ -302,6 +312,12 @@ def _listed(item: Any, entries: list[int]) -> Any:
         return float
     entries.append(operator.index(item))
     return int
+
+
+def listing_of(fields: Any) -> tuple[Any, list[int]]:
+    """What a bundle lists of a NamedTuple: valid as long as its arrays are where they are, so not for a copy of it."""
+    entries: list[int] = []
+    return _listed(fields, entries), entries
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,23 +14,18 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from livarot.core.arguments import check_settings, checked
 from livarot.core.arrays import FloatArray
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.data.fitting.inference import (
-    Summary,
-    coefficient_table,
-    covariance,
-    finite_sample_set,
-    likelihood_ratio_test,
-    overruled,
-    wald_set,
-)
+from livarot.data.fitting.inference import covariance, finite_sample_set, overruled, wald_set
 from livarot.data.fitting.likelihood import log_likelihood, log_probabilities
 from livarot.data.fitting.newton import Maximum, maximise
+from livarot.data.fitting.pruning import pruned
+from livarot.data.fitting.sandwich import covariance_kind
+from livarot.data.fitting.summary import Summary, summarise
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.read import read_choices
 from livarot.data.reading.table import read_table, warn
-from livarot.data.reading.transitions import locate_rows
-from livarot.data.use.to_mdp import build_mdp
+from livarot.data.use.predict import probabilities
+from livarot.data.use.to_mdp import at_profile, build_mdp
 from livarot.errors import bad, require_non_negative, require_probability
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
@@ -43,11 +39,19 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     features : list of columns and terms (:mod:`livarot.data.fitting.formula`): ``["severity", "action:severity"]``.
+    formula : instead of features, a formula as in R (:mod:`livarot.data.fitting.wilkinson`):
+        ``"~ severity + log(age):next_state"``.
+    reference : reference levels of categories, ``{"zone": "north"}``; otherwise the first one.
+    covariates : columns of a log of transitions that belong to the transition (age of the patient), not to the next
+        state; None: those that are no function of the next state.
     reg : ridge, ``reg/2 |theta|^2`` is added to minus the log-likelihood; 0 is plain maximum likelihood.
     homogeneous : one theta for all stages, or (False) one per stage, with ``stage`` the column of stages.
     state, action, next_state, stage, choice, chosen : names of columns.  A table with a ``chosen`` column has one row
         per alternative, grouped by ``choice``; any other has one row per observed transition.
+        ``action=None``: there are no actions, a Markov chain.
     count : column of how often a row occurred, for tables that are already aggregated.
+    weights : column of sampling weights: how many of the population a row stands for.
+    cluster : column of who was observed (person, plant): observations of one cluster may depend on each other.
     offset, nominal : columns of a known part of the logits, and of nominal probabilities (their log is added).
         With one row per transition they are columns of ``reachable``.
     reachable : which next states can occur, for tables of transitions: a table with columns state, (action,) next
@@ -55,15 +59,18 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         or None: what was seen, with a warning.
     states, actions : tables of attributes, one row per state or action.  Without them an attribute is a column of the
         log that is a function of the next state (or of the state, the action).
-    covariance : "hessian" (inverse Hessian) or "sandwich".
+    covariance : "hessian" (inverse Hessian), "sandwich", "cluster" (:mod:`livarot.data.fitting.sandwich`); "auto" is
+        the last one where there are clusters, the second one where there are sampling weights, else the first.
+    collinear : "refuse" columns that others explain exactly, or "drop" the later ones with a warning.
     tol : Newton decrement at which to stop: the error of theta in standard errors.
     max_iter : most Newton steps.
 
     Attributes
     ----------
     theta_ (d,), or (stages, d); covariance_ (d, d), or (stages, d, d); columns_ (names of the d coefficients),
-    log_likelihood_, null_log_likelihood_, n_iter_, converged_, n_choices_, states_, actions_, stages_ (labels), and
-    choices_ (the data; columns of a numeric table are shared with it, not copied).
+    log_likelihood_, null_log_likelihood_, aic_, bic_, n_iter_, converged_, n_choices_, states_, actions_, stages_
+    (labels), covariance_kind_, dropped_ (columns without information), and choices_ (the data; columns of a numeric
+    table are shared with it, not copied).
 
     Without a ridge a fit exists only if columns are not collinear within choice sets and the data are not separable:
     otherwise :class:`livarot.data.NotIdentified` names the columns.
@@ -83,25 +90,34 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         self,
         features: Any = None,
         *,
+        formula: str | None = None,
+        reference: Any = None,
+        covariates: Any = None,
         reg: float = 0.0,
         homogeneous: bool = True,
         state: str = "state",
-        action: str = "action",
+        action: str | None = "action",
         next_state: str = "next_state",
         stage: str | None = None,
         choice: str = "choice",
         chosen: str = "chosen",
         count: str | None = None,
+        weights: str | None = None,
+        cluster: str | None = None,
         offset: str | None = None,
         nominal: str | None = None,
         reachable: Any = None,
         states: Any = None,
         actions: Any = None,
-        covariance: str = "hessian",
+        covariance: str = "auto",
+        collinear: str = "refuse",
         tol: float = 1e-8,
         max_iter: int = 100,
     ) -> None:
         self.features = features
+        self.formula = formula
+        self.reference = reference
+        self.covariates = covariates
         self.reg = reg
         self.homogeneous = homogeneous
         self.state = state
@@ -111,12 +127,15 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         self.choice = choice
         self.chosen = chosen
         self.count = count
+        self.weights = weights
+        self.cluster = cluster
         self.offset = offset
         self.nominal = nominal
         self.reachable = reachable
         self.states = states
         self.actions = actions
         self.covariance = covariance
+        self.collinear = collinear
         self.tol = tol
         self.max_iter = max_iter
 
@@ -139,16 +158,25 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
         reg, tol, max_iter = float(self.reg), float(self.tol), int(self.max_iter)
         choices = self._read(X, y)
-        groups = self._groups(choices)
+        kind = covariance_kind(self.covariance, choices)
+        choices, at_zero, dropped = pruned(choices, self.collinear, formula=self.formula is not None)
         found: list[Maximum] = []
         covariances = []
-        for where, part in groups:
-            result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where)
+        for where, part in self._groups(choices):
+            known = at_zero if self.homogeneous else None
+            result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where, at_zero=known)
             found.append(result)
-            covariances.append(covariance(part, result, reg, self.covariance))
-        return self._fitted(choices, found, covariances)
+            covariances.append(covariance(part, result, reg, kind))
+        return self._fitted(choices, found, covariances, kind, dropped)
 
-    def _fitted(self, choices: Choices, maxima: list[Maximum], covariances: Sequence[FloatArray]) -> MNLTransition:
+    def _fitted(
+        self,
+        choices: Choices,
+        maxima: list[Maximum],
+        covariances: Sequence[FloatArray],
+        kind: str,
+        dropped: tuple[str, ...],
+    ) -> MNLTransition:
         """Set the attributes of a fit that was made or loaded."""
         shared = bool(self.homogeneous)
         self.theta_ = maxima[0].theta if shared else np.stack([one.theta for one in maxima])
@@ -157,6 +185,10 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         self.columns_ = choices.columns
         self.log_likelihood_ = float(sum(one.log_likelihood for one in maxima))
         self.null_log_likelihood_ = float(sum(one.null_log_likelihood for one in maxima))
+        self.covariance_kind_ = kind
+        self.dropped_ = dropped
+        self.aic_ = 2.0 * self.theta_.size - 2.0 * self.log_likelihood_
+        self.bic_ = math.log(max(choices.n_observations, 1.0)) * self.theta_.size - 2.0 * self.log_likelihood_
         self.n_iter_ = max(one.n_iter for one in maxima)
         self.converged_ = all(one.converged for one in maxima)
         self.n_choices_ = choices.n_choices
@@ -183,7 +215,10 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             if len(values) != table.n_rows:
                 raise bad("y", f"has {len(values)} entries for {table.n_rows} rows")
             table = table.with_column(name, values.reset_index(drop=True))
-        return read_choices(table, self._columns(), by_stage=not self.homogeneous, like=like)
+        found = read_choices(table, self._columns(), by_stage=not self.homogeneous, like=like)
+        if like is not None and found.columns != like.columns:  # some were dropped
+            found = found.keep_columns([found.columns.index(name) for name in like.columns])
+        return found
 
     def _groups(self, choices: Choices) -> list[tuple[str, Choices]]:
         """The data of each parameter."""
@@ -215,21 +250,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         the distribution of the next state over ``classes_`` (the labels of all states) for each row's state and action.
         """
         check_is_fitted(self, "theta_")
-        if isinstance(X, Choices):
-            return np.exp(self._log_probabilities(X))
-        if self.choices_.layout == "transitions":
-            sets = locate_rows(self.choices_, read_table(X), self._columns())
-            p = np.exp(self._log_probabilities(self.choices_))
-            assert self.choices_.next_state is not None  # noqa: S101 (this layout has them)
-            used, inverse = np.unique(sets, return_inverse=True)
-            dense = np.zeros((len(used), len(self.states_)))
-            for k, g in enumerate(used):
-                rows = slice(self.choices_.start[g], self.choices_.start[g + 1])
-                dense[k, self.choices_.next_state[rows]] = p[rows]
-            return np.asarray(dense[inverse.reshape(-1)])
-        choices = self._read(X, like=self.choices_)
-        p = np.exp(self._log_probabilities(choices))
-        return p if choices.table_row is None else np.asarray(p[choices.table_row])
+        return probabilities(self, X)
 
     def predict(self, X: Any) -> Any:
         """The most likely next state (a label) of each row of a table of transitions."""
@@ -242,7 +263,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         """Mean log-likelihood per choice (larger is better; minus the log-loss)."""
         check_is_fitted(self, "theta_")
         choices = self._read(X, y, like=self.choices_)
-        if choices.n_choices == 0:
+        if not choices.n_choices > 0:
             raise bad("X", "has no observed choices", cure="it needs the next states, or the chosen flags")
         if self.homogeneous:
             return log_likelihood(choices, self.theta_) / choices.n_choices
@@ -253,37 +274,15 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     @checked
     def summary(self, level: float = 0.95) -> Summary:
-        """Coefficients, standard errors, z, p, intervals; log-likelihoods, McFadden's pseudo-R2, likelihood-ratio test
-        against theta = 0.
+        """Coefficients, standard errors, z, p, intervals; log-likelihoods, McFadden's pseudo-R2, AIC, BIC, the
+        likelihood-ratio test against theta = 0 (Wald's under weights or clusters).  ``to_latex()``, ``plot()``.
 
         With a ridge the standard errors are those of a Gaussian posterior (:mod:`livarot.data.fitting.inference`), and
         a :class:`DataWarning` says where the ridge decides more than the data."""
         check_is_fitted(self, "theta_")
-        tables = []
-        for k, (theta, cov) in enumerate(zip(np.atleast_2d(self.theta_), self._covariances(), strict=True)):
-            stage = "" if self.homogeneous else f" @ {self.stages_[k]}"  # type: ignore[index]
-            tables.append(coefficient_table([f"{name}{stage}" for name in self.columns_], theta, cov, level))
-        n_parameters = int(self.theta_.size)
-        test = likelihood_ratio_test(self.null_log_likelihood_, self.log_likelihood_, n_parameters)
-        null = self.null_log_likelihood_
-        facts = {
-            "No. choices": float(self.n_choices_),
-            "No. choice sets": int(self.choices_.n_sets),
-            "Parameters": n_parameters,
-            "Ridge": float(self.reg),
-            "Covariance": self.covariance,
-            "Converged": self.converged_,
-            "Log-likelihood": self.log_likelihood_,
-            "Log-lik. at zero": null,
-            "Pseudo R-squared": 1.0 - self.log_likelihood_ / null if null < 0 else 0.0,
-            "LR chi2": test.statistic,
-            "LR p-value": f"{test.p_value:.3g}",
-            "AIC": 2.0 * n_parameters - 2.0 * self.log_likelihood_,
-        }
         if self.reg > 0:
-            facts["Standard errors"] = "Bayesian"
             self._warn_of_bias()
-        return Summary(pd.concat(tables), facts, level)
+        return summarise(self, level)
 
     def _warn_of_bias(self) -> None:
         wrong = [overruled(found, float(self.reg)) for found in self.maxima_]
@@ -314,6 +313,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         level = require_probability("level", level)
         if kind not in ("wald", "finite-sample"):
             raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
+        if kind == "finite-sample" and (self.choices_.cluster is not None or self.choices_.log_weight is not None):
+            raise bad("kind", "'finite-sample' knows neither clusters nor weights", cure="use 'wald'")
         if kind == "wald" and self.reg > 0:
             self._warn_of_bias()
         each = 1.0 - (1.0 - level) / len(self.maxima_)
@@ -345,6 +346,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         horizon: int | None = None,
         start: Any = None,
         *,
+        at: Mapping[str, Any] | None = None,
         unseen: str = "error",
         param_bound: float | None = None,
     ) -> MNLMDP:
@@ -357,6 +359,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         horizon : number of steps; None is the number of stages of the fit.
         start : a state's label, a mapping from labels to probabilities, an array (S,); None is what was observed at
             the first stage.
+        at : the covariates of the one for whom to plan, ``{"age": 60.0, "sex": "f"}``, where the model has covariates.
         unseen : what an action does in a state where the data have no reachable set for it.  "error" refuses; "stay"
             leaves the state as it is; "sink" leads to an extra state without reward for ever (pessimistic, its label
             is ``"(unseen)"``).  A state in which no action at all was seen is absorbing.
@@ -364,6 +367,5 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "theta_")
         stages = None if self.homogeneous else self.stages_
-        return build_mdp(
-            self.choices_, self.theta_, stages, reward, horizon, start, unseen=unseen, param_bound=param_bound
-        )
+        choices = at_profile(self.choices_, at)
+        return build_mdp(choices, self.theta_, stages, reward, horizon, start, unseen=unseen, param_bound=param_bound)

@@ -47,7 +47,7 @@ def machine_maintenance(horizon: int = 26, *, param_bound: float | None = None) 
     array([0.6209, 0.3766, 0.0025])
     """
     require_memory("horizon", "the stages of the model", 64 * horizon)
-    week = collect_stage(0, BROKEN + 1, len(PAYS), _features, None)
+    week = collect_stage(0, np.ones((BROKEN + 1, len(PAYS)), dtype=np.bool_), _features, None)
     return MNLMDP.from_arrays(
         horizon,
         BROKEN + 1,

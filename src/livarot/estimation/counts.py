@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from livarot.core.arrays import IntArray
+from livarot.core.arrays import Int32Array, IntArray
 from livarot.core.jit import jit
 from livarot.errors import bad
 from livarot.model.episodes import Episodes, Played, check_shape, refuse_foreign, typed
@@ -38,7 +38,7 @@ def count_episodes(laws: Laws, counts: IntArray, episodes: Episodes) -> IntArray
     episodes = typed(episodes)
     check_shape("counts", counts, (len(episodes.states), len(laws.next_state)))
     states, actions, choices = episodes
-    outcome = choices if laws.known else np.ascontiguousarray(states[:, 1:])
+    outcome = choices if laws.known else _next_states(laws, states, actions)
     refuse_foreign(laws.row_start, laws.law, laws.n_states, laws.n_actions, Played(states, actions, outcome))
     new = counts.copy()
     _count(laws.row_start, laws.first_pair, laws.n_actions, states, actions, outcome, new)
@@ -58,7 +58,23 @@ def count_states(visits: IntArray, episodes: Episodes) -> IntArray:
 
 def pair_visits(laws: Laws, counts: IntArray) -> IntArray:
     """N(s, a) of each law, (R, pairs)."""
-    return np.asarray(np.add.reduceat(counts, laws.row_start[:-1], axis=1))
+    some = np.diff(laws.row_start) > 0  # pairs without rows do not exist
+    if some.all():
+        return np.asarray(np.add.reduceat(counts, laws.row_start[:-1], axis=1))
+    visits = np.zeros((len(counts), len(some)), dtype=counts.dtype)
+    visits[:, some] = np.add.reduceat(counts, laws.row_start[:-1][some], axis=1)
+    return visits
+
+
+def _next_states(laws: Laws, states: Int32Array, actions: Int32Array) -> Int32Array:
+    """The place of each next state among all states; 0 where an episode that is over stays so."""
+    nexts = np.ascontiguousarray(states[:, 1:])
+    sizes = np.diff(laws.row_start)
+    if sizes.min() == sizes.max() or actions.shape[1] != len(laws.first_pair):
+        return nexts
+    pair = laws.first_pair + states[:, :-1].astype(np.int64) * laws.n_actions + actions
+    single = sizes[np.clip(pair, 0, len(sizes) - 1)] == 1
+    return np.where(single, np.int32(0), nexts)
 
 
 @jit

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
@@ -35,6 +36,9 @@ from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_finite, require_non_negative
 from livarot.estimation.seen import learn_model
 from livarot.model.problem import Problem
+
+TOL = 1e-10  # of the Newton decrement
+MAX_ITER = 200
 
 
 class MaximumLikelihood(NamedTuple):
@@ -56,8 +60,6 @@ def fit_mle(
     *,
     reg: float,
     bound: float = math.inf,
-    tol: float = 1e-10,
-    max_iter: int = 200,
 ) -> MaximumLikelihood:
     """Fit one theta to observed choices: pair numbers (n,), chosen outcomes (n,) and weights (n,)."""
     require_non_negative("reg", reg)
@@ -76,8 +78,8 @@ def fit_mle(
         raise bad("choices", told, index=first, count=int(wrong.sum()))
     theta, hessian = np.zeros((1, 1, problem.dim)), np.zeros((1, 1, rows.gram_size))
     data, limit = _counted(problem, pairs, choices, w), float(bound) if math.isfinite(bound) else None
-    ((objective, decrement, steps),) = fit_counts(problem, data, reg, tol, max_iter, limit, theta, hessian)[0]
-    return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= tol))
+    ((objective, decrement, steps),) = fit_counts(problem, data, reg, TOL, MAX_ITER, limit, theta, hessian)[0]
+    return MaximumLikelihood(theta[0, 0], hessian[0, 0], objective, decrement, int(steps), bool(decrement <= TOL))
 
 
 def hessian_at(problem: Problem, pairs: IntArray, choices: Int32Array, theta: FloatArray) -> FloatArray:
@@ -114,7 +116,8 @@ def fit_counts(
     ``data`` are pairs (R, K, C), counts (R, K, C, U) and how many of the C places are used (R, K).
     """
     report = np.empty((*theta.shape[:2], 3))
-    _fit(learn_model(problem), *data, (float(reg), float(tol)), int(max_iter), bound, theta, hessian, report)
+    limit = math.inf if bound is None else float(bound)
+    _fit(learn_model(problem), *data, (float(reg), float(tol)), int(max_iter), limit, theta, hessian, report)
     return report
 
 
@@ -144,7 +147,7 @@ class _Point(NamedTuple):
 def _fit(bundle, pairs, counts, used, settings, max_iter, bound, theta, gram, report):
     """Newton's method for every (replica, parameter)."""
     model, d = opened(bundle), theta.shape[2]
-    memory = np.empty((8, d)), np.empty((3, gram.shape[2])), np.empty((5, model.longest)), np.empty(model.longest**2)
+    memory = new_floats(8, d), new_floats(3, gram.shape[2]), new_floats(5, model.longest), new_floats(model.longest**2)
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), settings[0])
@@ -169,7 +172,7 @@ def _newton(graph, data, own, tol, max_iter, bound, memory):
         for i in range(len(step)):
             step[i] = -point.gradient[i]
         solve_packed(blocks, room.low, step)
-        if bound is not None:
+        if bound < math.inf:
             keep_on_ball(blocks, point, bound, step, rows[4], squares[2], room)
         slope = dot(step, point.gradient)
         decrement = math.sqrt(max(-slope, 0.0))

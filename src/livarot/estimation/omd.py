@@ -22,6 +22,7 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
+from livarot.core.basics import new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import compile_only, jit
 from livarot.core.lanes import W
@@ -55,6 +56,7 @@ from livarot.system.memory import SMALL, fresh_copy
 from livarot.system.sizes import require_memory
 
 INT8 = np.dtype(np.int8)
+HESSIAN = -1.0
 
 
 class ParameterSet(NamedTuple):
@@ -99,11 +101,11 @@ def omd_update(
     """One OMD step per stage with the transitions of one episode per replica, in stage order."""
     if not isinstance(within, ParameterSet):
         raise bad("within", f"{type(within).__name__} is not a ParameterSet", cure="give livarot.agents.ball(...)")
-    return stepped(problem, estimate, episodes, (require_non_negative("step_size", step_size), None), within)
+    return stepped(problem, estimate, episodes, (require_non_negative("step_size", step_size), HESSIAN), within)
 
 
-# the step size eta, and the assumed curvature per phi phi' of an outcome (ONS), or None for the Hessian itself (OMD)
-StepRule = tuple[float, float | None]
+# the step size eta, and the assumed curvature per phi phi' of an outcome (ONS), or HESSIAN for the Hessian itself (OMD)
+StepRule = tuple[float, float]
 
 
 def stepped(problem: Problem, estimate: Estimate, episodes: Episodes, rule: StepRule, within: ParameterSet) -> Estimate:
@@ -127,7 +129,7 @@ def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRu
     pending = np.zeros((replicas, problem.n_parameters), INT8)
     # with an ellipsoid every parameter has to be checked: every square length exceeds -1
     limit = -1.0 if within.center.size else within.bound * within.bound * (1.0 + SLACK)
-    model, turn = _model(problem, rule), 0
+    model, turn = _model(problem), 0
     while True:
         turn = _update(model, *episodes, (*rule, limit), turn, *new, pending)
         if turn == 0:
@@ -139,27 +141,13 @@ def take_steps(problem: Problem, new: Estimate, episodes: Episodes, rule: StepRu
         project(problem, new, within, pending)
 
 
-def _model(problem: Problem, rule: StepRule) -> Bundle:
-    """What steps of this kind read of a problem; they are compiled for the types of an :class:`Estimate` only."""
-    return _mirror_steps(problem) if rule[1] is None else _newton_steps(problem)
-
-
 @derived
-def _mirror_steps(problem: Problem) -> Bundle:
-    return _compiled_for(problem, numba.types.none)
-
-
-@derived
-def _newton_steps(problem: Problem) -> Bundle:
-    return _compiled_for(problem, numba.float64)
-
-
-def _compiled_for(problem: Problem, curvature: Any) -> Bundle:
+def _model(problem: Problem) -> Bundle:
+    """What steps read of a problem; they are compiled for the types of an :class:`Estimate` only."""
     model = learn_model(problem)
     played, table = numba.int32[:, ::1], numba.float64[:, :, ::1]
-    numbers = numba.types.Tuple((numba.float64, curvature, numba.float64))
-    types = played, played, played, numbers, numba.int64, table, table, table, numba.int8[:, ::1]
-    compile_only(_update, numba.typeof(model), *types)
+    types = played, played, played, numba.types.UniTuple(numba.float64, 3), numba.int64, table, table, table
+    compile_only(_update, numba.typeof(model), *types, numba.int8[:, ::1])
     return model
 
 
@@ -213,7 +201,7 @@ def _update(bundle, states, actions, choices, rule, turn, theta, gram, whiten, p
     if not (fits and gram.shape == whiten.shape == (replicas, model.n_parameters, size)):
         return -1
     own = _Numbers(flat(view(theta)), flat(view(gram)), flat(view(whiten)), flat(view(pending)), model.dim, size)
-    transitions = np.empty((3, actions.size), dtype=np.int64)
+    transitions = new_integers(3, actions.size)
     return _turns(model, view(states), view(actions), view(choices), rule, turn, own, transitions, memory_of(model))
 
 
@@ -251,7 +239,7 @@ def _advance(graph, seen, at, every, rate, information, limit, projected, own, r
     A step and its end share their arithmetic: law, curvature, factor.  It is written once here, so that it is inlined.
     """
     if projected:
-        due = own.pending[seen.own[at.seen[0]]] > 0 and information is None
+        due = own.pending[seen.own[at.seen[0]]] > 0 and information == HESSIAN
         _mark(seen, at, False, own.pending)
         if not due:
             return False
@@ -271,12 +259,12 @@ def _advance(graph, seen, at, every, rate, information, limit, projected, own, r
         load_gradient(room)
         solve(room.low, room.step)
         left = move(room, rate, at, own.theta, own.dim, limit)
-        if left or information is not None:
+        if left or information != HESSIAN:
             break
         ending = True
     if left:
         _mark(seen, at, True, own.pending)
-    if ending or information is not None:
+    if ending or information != HESSIAN:
         invert(room.low, whiten)
     store(gram, whiten, at, own.gram, own.whiten)
     return left
@@ -290,7 +278,7 @@ def _mark(seen, at, flag, pending):
 
 @inner
 def _add_curvature(room, rate, information, to):
-    if information is None:
+    if information == HESSIAN:
         add_hessian(room, rate, to)
     else:
         add_outcomes(room, information, to)

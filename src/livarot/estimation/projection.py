@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.linalg import (
@@ -51,7 +50,7 @@ def project_parameters(bundle, order, gram, bound, center, shape, radius, theta,
 
     ``order`` (d,) are the coordinates in the order of the blocks; center and shape are empty where Theta is a ball.
     """
-    matrices, vectors = np.empty((4, gram.shape[2])), np.empty((7, theta.shape[2]))
+    matrices, vectors = new_floats(4, gram.shape[2]), new_floats(7, theta.shape[2])
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             if chosen[r, k] > 0:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
@@ -146,12 +147,12 @@ def memory_of(model):
     """The memory of :class:`Places` and :class:`Room`; it has to outlive them."""
     u, n = model.most_out, model.longest
     return (
-        np.empty((2, u, W), dtype=np.int64),
-        np.empty((2, n, W), dtype=np.int64),
-        np.empty((1, 4, W), dtype=np.int64),
-        np.empty((1, n + 1, W)),
-        np.empty((8, n, W)),
-        np.empty((5, n * n, W)),
+        new_integers(2, u, W),
+        new_integers(2, n, W),
+        new_integers(1, 4, W),
+        new_floats(1, n + 1, W),
+        new_floats(8, n, W),
+        new_floats(5, n * n, W),
     )
 
 

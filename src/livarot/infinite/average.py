@@ -16,20 +16,23 @@ and the interval of its bias is what is returned.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, eye_array, hstack
 from scipy.sparse.csgraph import connected_components
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray, Int32Array
+from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
 from livarot.core.tolerances import TIE
 from livarot.errors import bad
+from livarot.infinite.discounted import accuracy_of
 from livarot.infinite.problem import InfiniteMDP, check_stationary
-from livarot.infinite.sparse import DIRECT, back_up, chain_of, rounding, rows_of, solve_system
+from livarot.infinite.solution import Policy, Stationary
+from livarot.infinite.sparse import DIRECT, Chain, back_up, chain_of, largest, rounding, rows_of, solve_system
 
 MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
 RESIDUAL = 1e-9  # the largest that a linear system of a large class may have
@@ -42,15 +45,25 @@ class Gain(NamedTuple):
     bias: FloatArray  # (S,)
 
 
-class AverageSolution(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class AverageSolution(Stationary):
     """The optimal gain, with ``lower`` <= g* <= ``upper``, and a policy that has the gain ``gain``."""
 
     gain: float
     bias: FloatArray  # (S,)
-    policy: Int32Array  # (S,)
+    policy: Policy  # (S,), -1 in terminal states
     lower: float
     upper: float
     n_iter: int
+    method: str
+    mdp: InfiniteMDP = field(repr=False)
+
+    def _measures(self) -> dict[str, FloatArray]:
+        return {"bias": self.bias}
+
+    def _proof(self) -> str:
+        told = f"average cost {-self.gain:.9g}" if self.mdp.problem.terms.costs else f"gain {self.gain:.9g}"
+        return f"{told} per step, proved to within {self.upper - self.lower:.3g}; {self.method}"
 
 
 @checked
@@ -65,7 +78,18 @@ def policy_gain(mdp: InfiniteMDP, policy: ArrayLike) -> Gain:
     >>> policy_gain(mdp, [7, 0]).gain.round(12).tolist()     # p/(p + delta) = .28/.53
     [0.528301886792, 0.528301886792]
     """
-    chain = chain_of(mdp, check_stationary(mdp.problem, policy))
+    found = _gain(mdp, check_stationary(mdp.problem, policy))
+    unit = mdp.problem.terms.unit
+    return Gain(unit * found.gain, unit * found.bias)
+
+
+def _gain(mdp: InfiniteMDP, policy: NDArray[Any]) -> Gain:
+    """The same in units of the model's rewards."""
+    return gain_of(chain_of(mdp, policy, mdp.scaled_pay(1.0)))
+
+
+def gain_of(chain: Chain) -> Gain:
+    """Gain and bias of a chain."""
     move, pay = chain.matrix, chain.reward
     n_classes, label = connected_components(csr_array(move > 0.0), directed=True, connection="strong")
     come, go = label[np.repeat(np.arange(len(pay)), np.diff(move.indptr))], label[move.indices]
@@ -104,35 +128,46 @@ def _solved(system: csr_array, right: FloatArray) -> FloatArray:
 
 
 @checked
-def solve_average(mdp: InfiniteMDP, *, tol: float = 1e-10, max_iter: int = 1_000_000) -> AverageSolution:
+def solve_average(mdp: InfiniteMDP, *, tol: float | None = None, max_iter: int = 1_000_000) -> AverageSolution:
     """The optimal gain of a weakly communicating model, to ``upper`` - ``lower`` <= ``tol``.
+
+    ``tol`` is in the user's units, None is 1e-10 of the scale of the rewards.
 
     >>> from livarot.envs import park_two_state
     >>> found = solve_average(InfiniteMDP.from_mdp(park_two_state()))
     >>> round(found.gain, 9), found.policy[0], found.upper - found.lower <= 1e-10
     (0.528301887, np.int32(7), True)
     """
-    rows, reward = rows_of(mdp), mdp.problem.reward
-    n = mdp.problem.n_states
+    rows, pay, unit = rows_of(mdp), mdp.scaled_pay(1.0), mdp.problem.terms.unit
+    n, width = mdp.problem.n_states, accuracy_of(mdp, tol)
     v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)
-    done, aim = 0, max(tol, 1e-6)
+    done, aim = 0, max(width, 1e-6)
     while done < max_iter:
-        done += _relative(rows, reward, v, best, policy, aim, max_iter - done)
+        done += _relative(rows, pay, v, best, policy, aim, max_iter - done)
         bias, gain = v, Gain(np.zeros(0), v)
         if n <= DIRECT:
-            gain = policy_gain(mdp, policy)
+            gain = _gain(mdp, policy)
             bias = gain.bias
-        lower, upper = _interval(mdp, bias)
-        if upper - lower <= tol and (n > DIRECT or np.ptp(gain.gain) <= tol):
+        lower, upper = _interval(mdp, pay, bias)
+        if upper - lower <= width and (n > DIRECT or np.ptp(gain.gain) <= width):
             middle = float(gain.gain.mean()) if n <= DIRECT else 0.5 * (lower + upper)
-            return AverageSolution(middle, bias - bias[0] if n > DIRECT else bias, policy, lower, upper, done)
+            return AverageSolution(
+                unit * middle,
+                unit * (bias - bias[0] if n > DIRECT else bias),
+                Policy.of(mdp.problem, policy),
+                unit * lower,
+                unit * upper,
+                done,
+                "relative value iteration" + (", then a linear solve" if n <= DIRECT else ""),
+                mdp,
+            )
         aim *= 0.1
         if aim < 1e-14:
             break
-    lower, upper = _interval(mdp, v)
+    lower, upper = _interval(mdp, pay, v)
     raise bad(
         "mdp",
-        f"the gain is known to lie in [{lower:.9g}, {upper:.9g}] only, after {done} iterations",
+        f"the gain is known to lie in [{unit * lower:.9g}, {unit * upper:.9g}] only, after {done} iterations",
         cure="raise max_iter or tol; a model that is not weakly communicating has no single optimal gain",
     )
 
@@ -150,20 +185,21 @@ def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) 
     """
     problem = mdp.problem
     n = problem.n_states
-    edges = csr_array((mdp.table.max(axis=1) > 0.0).astype(np.int64))
+    rows, exists = problem.rows, (problem.rows.outcomes > 0).reshape(n, -1)
+    come = np.repeat(np.repeat(np.arange(n), problem.n_actions), rows.outcomes)
+    edges = csr_array(((mdp.prob > 0.0).astype(np.int8), (come, rows.next_state)), shape=(n, n))
     if connected_components(edges, directed=True, connection="strong")[0] > 1:
         return math.inf
     worst = 0.0
     for target in range(n):
-        cost = -np.ones(problem.reward.shape)
-        cost[target] = 0.0
+        cost = np.where(exists, -1.0, -math.inf)
+        cost[target, exists[target]] = 0.0
         v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)
         others = np.delete(np.arange(n), target)
         done, batch = 0, 64
         while True:
             done += _reach(rows_of(mdp), cost, target, v, best, policy, batch)
-            system = np.eye(n - 1) - mdp.table[others, policy[others]][:, others]
-            times = np.linalg.solve(system, np.ones(n - 1)) if n > 1 and np.linalg.cond(system) < 1e14 else None
+            times = _times(chain_of(mdp, policy, cost).matrix[others][:, others])
             if n == 1 or (times is not None and times.min() > 0 and (times + v[others]).max() <= tol * times.max()):
                 break
             batch *= 2
@@ -173,11 +209,22 @@ def diameter(mdp: InfiniteMDP, *, tol: float = 1e-9, max_iter: int = 1_000_000) 
     return worst
 
 
-def _interval(mdp: InfiniteMDP, v: FloatArray) -> tuple[float, float]:
+def _times(within: csr_array) -> FloatArray | None:
+    """Expected times to leave a set of states, by its kernel; None if they are not finite."""
+    n = within.shape[0]
+    system = csr_array(eye_array(n, format="csr") - within)
+    try:
+        times = solve_system(system, np.ones(n), np.zeros(n), 1e-13) if n else None
+    except RuntimeError:  # singular: the policy never leaves
+        return None
+    sound = times is not None and np.isfinite(times).all() and np.abs(system @ times - 1.0).max() < RESIDUAL
+    return times if sound else None
+
+
+def _interval(mdp: InfiniteMDP, pay: FloatArray, v: FloatArray) -> tuple[float, float]:
     """An interval that holds the optimal gain, by one backup of v, rounding included."""
-    reward, scratch = mdp.problem.reward, np.empty(len(v))
-    low, high, _ = back_up(rows_of(mdp), reward, 1.0, v, scratch, np.zeros(len(v), dtype=np.int32), TIE)
-    error = rounding(mdp.problem.max_reachable, reward, v)
+    low, high, _ = back_up(rows_of(mdp), pay, 1.0, v, np.empty(len(v)), np.zeros(len(v), dtype=np.int32), TIE)
+    error = rounding(mdp.problem.max_reachable, largest(pay), v)
     return low - error, high + error
 
 

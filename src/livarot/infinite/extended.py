@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.jit import jit
 from livarot.core.mnl import choice_probabilities, local_parameter
 from livarot.infinite.problem import InfiniteProblem
@@ -47,11 +48,17 @@ def extended_values(
     """V (S,), its greedy policy (S,) and the rounds it took, for one kernel with a radius (S, A) per pair."""
     value = np.empty(problem.n_states)
     policy = np.empty(problem.n_states, dtype=np.int32)
-    rows = problem.rows
-    order = np.empty(rows.n_rows, dtype=np.int64)
-    half = np.ascontiguousarray(0.5 * l1_radius)
-    done = iterate(rows.row_start, rows.next_state, prob, half, problem.reward, rounds, order, value, policy)
-    return value, policy, int(done)
+    half, worth = np.ascontiguousarray(0.5 * l1_radius), np.empty(problem.rows.n_rows)
+    order = np.empty(problem.rows.n_rows, dtype=np.int64)
+    done = iterate(problem.rows.graph, prob, half, *_pays(problem, rounds), rounds, (order, worth), value, policy)
+    return value * problem.terms.unit, policy, int(done)
+
+
+def _pays(problem: InfiniteProblem, rounds: Rounds) -> tuple[FloatArray, FloatArray]:
+    """r(s, a), (S, A), and r(s, a, s')/gamma of every row, in units of the model's rewards."""
+    extra = problem.scaled_outcome_reward
+    more = np.zeros(problem.rows.n_rows) if extra is None else extra / rounds.discount
+    return problem.scaled_pay(rounds.discount), more
 
 
 def plan_replicas(
@@ -68,22 +75,24 @@ def plan_replicas(
 
     R(s, a) = min(constant * radius * max_i |phi_i|_{gram^-1}, 2): two distributions are never further apart than 2.
     """
-    learned = estimate.theta, estimate.whiten
-    _plan_replicas(problem.rows.graph, problem.reward, *learned, replan, radius, constant, rounds, value, policy)
+    learned, pays = (estimate.theta, estimate.whiten), _pays(problem, rounds)
+    _plan_replicas(problem.rows.graph, pays, *learned, replan, radius, constant, rounds, value, policy)
+    value[replan] *= problem.terms.unit
 
 
 @jit
-def _plan_replicas(graph, reward, theta, whiten, replan, radius, constant, rounds, value, policy):
-    prob = np.empty(len(graph.next_state))
+def _plan_replicas(graph, pays, theta, whiten, replan, radius, constant, rounds, value, policy):
+    prob, worth = new_floats(len(graph.next_state)), new_floats(len(graph.next_state))
+    reward, extra = pays
     half = np.empty(reward.shape)
-    order = np.empty(len(graph.next_state), dtype=np.int64)
+    order = new_integers(len(graph.next_state))
     for r in range(len(replan)):
         if replan[r]:
             fill_estimate(graph, theta[r, 0], whiten[r, 0], prob, half.reshape(-1))
             for s in range(half.shape[0]):
                 for a in range(half.shape[1]):
                     half[s, a] = min(0.5 * constant * radius[r] * half[s, a], 1.0)
-            iterate(graph.row_start, graph.next_state, prob, half, reward, rounds, order, value[r], policy[r])
+            iterate(graph, prob, half, reward, extra, rounds, (order, worth), value[r], policy[r])
 
 
 @jit
@@ -93,7 +102,7 @@ def fill_estimate(graph, theta, whiten, prob, width):
     widest = 1
     for pair in range(len(graph.col_count)):
         widest = max(widest, graph.col_count[pair])
-    local = np.empty(widest)
+    local = new_floats(widest)
     for pair in range(len(row_start) - 1):
         row, n = row_start[pair], row_start[pair + 1] - row_start[pair]
         block = graph.pair_block[pair]
@@ -112,58 +121,70 @@ def fill_estimate(graph, theta, whiten, prob, width):
                         part += whiten[first + k * size + cols[col + j]] * feat[at + i * m + j]
                     square += part * part
                 width[pair] = max(width[pair], math.sqrt(square))
-        choice_probabilities(graph.offset, row, n, feat, at, m, local, prob[row : row + n])
+        if n > 0:  # else the action does not exist
+            choice_probabilities(graph.offset, row, n, feat, at, m, local, prob[row : row + n])
 
 
 @jit
-def optimistic_mean(prob, row, n, next_state, v, half, order):
-    """max of q . v over distributions within 2 half of prob in L1; ``order`` keeps rows by value from call to call."""
+def optimistic_mean(prob, row, n, worth, half, order):
+    """max of q . worth over distributions within 2 half of prob in L1; ``order`` keeps rows by worth between calls."""
     for i in range(1, n):  # insertion: nearly sorted already after the first round
         moved = order[row + i]
-        worth = v[next_state[moved]]
+        own = worth[moved]
         j = i - 1
-        while j >= 0 and v[next_state[order[row + j]]] > worth:
+        while j >= 0 and worth[order[row + j]] > own:
             order[row + j + 1] = order[row + j]
             j -= 1
         order[row + j + 1] = moved
     best = order[row + n - 1]
     total = 0.0
     for i in range(row, row + n):
-        total += prob[i] * v[next_state[i]]
-    top = v[next_state[best]]
+        total += prob[i] * worth[i]
+    top = worth[best]
     left = min(half, 1.0 - prob[best])
     for i in range(n - 1):
         if left <= 0.0:
             break
         worst = order[row + i]
         taken = min(left, prob[worst])
-        total += taken * (top - v[next_state[worst]])
+        total += taken * (top - worth[worst])
         left -= taken
     return total
 
 
 @jit
-def iterate(row_start, next_state, prob, half, reward, rounds, order, value, policy):
-    """Rounds from above until one changes no value by more than ``rounds.step``; returns their number."""
+def iterate(graph, prob, half, reward, extra, rounds, room, value, policy):
+    """Rounds from above until one changes no value by more than ``rounds.step``; returns their number.
+
+    The rows of a pair are worth V(s') + ``extra``; a pair without rows has the reward -inf and is never taken.
+    """
     n_states, n_actions = reward.shape
+    order, worth = room
+    row_start, next_state = graph.row_start, graph.next_state
     top = 0.0
     for s in range(n_states):
         for a in range(n_actions):
-            top = max(top, reward[s, a])
+            high, pair = 0.0, s * n_actions + a
+            for row in range(row_start[pair], row_start[pair + 1]):
+                high = max(high, extra[row])
+            top = max(top, reward[s, a] + rounds.discount * high)
     for s in range(n_states):
         value[s] = top / (1.0 - rounds.discount)
         policy[s] = 0
     for row in range(len(order)):
         order[row] = row
-    new, q = np.empty(n_states), np.empty(n_actions)
+    new, q = new_floats(n_states), new_floats(n_actions)
     for done in range(rounds.most):
         change = 0.0
+        for row in range(len(worth)):
+            worth[row] = value[next_state[row]] + extra[row]
         for s in range(n_states):
             for a in range(n_actions):
                 pair = s * n_actions + a
                 row, n = row_start[pair], row_start[pair + 1] - row_start[pair]
-                mean = optimistic_mean(prob, row, n, next_state, value, half[s, a], order)
-                q[a] = reward[s, a] + rounds.discount * mean
+                q[a] = reward[s, a]
+                if n > 0:
+                    q[a] += rounds.discount * optimistic_mean(prob, row, n, worth, half[s, a], order)
             best, policy[s] = greedy(q)
             new[s] = min(best, value[s])  # rounding must not raise what the mathematics lowers
             change = max(change, value[s] - new[s])

@@ -34,6 +34,7 @@ from livarot.extras import extras_explained
 from livarot.infinite.average import policy_gain, solve_average
 from livarot.infinite.discounted import policy_value, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, InfiniteProblem, check_stationary
+from livarot.infinite.terms import below_one
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.model.compiled import blocks_of
 from livarot.model.episodes import plan_error, require_agent
@@ -120,7 +121,7 @@ class InfiniteResult:
         return pd.DataFrame(table)
 
 
-@checked
+@checked(discount=below_one)
 def run_infinite(
     mdp: InfiniteMDP,
     agent: InfiniteAgent[Any],
@@ -132,7 +133,9 @@ def run_infinite(
 ) -> InfiniteResult:
     """Let an agent act for ``n_steps`` steps and report its regret, per seed and step.
 
-    ``progress(n)`` is called with the number of replica-steps just done; an exception that it raises ends the run.
+    ``discount`` None is the model's own; a model without one is judged by its average reward.  Rewards and regrets are
+    in the user's units; a terminal state pays nothing more.  ``progress(n)`` is called with the number of replica-steps
+    just done; an exception that it raises ends the run.
 
     >>> from livarot.envs import park_two_state
     >>> from livarot.infinite import FixedPolicy, InfiniteMDP, run_infinite, solve_average
@@ -144,10 +147,11 @@ def run_infinite(
     """
     require_agent(agent)
     seeds = seed_list(seed)
+    discount = mdp.discount if discount is None and mdp.discount != 1.0 else discount
     require_memory("n_steps", "the results of all steps", 12 * len(seeds) * n_steps)
     judge = _Judge(mdp, discount, len(seeds))
     problem = mdp.problem
-    world = Bundle(_World(problem.rows.row_start, problem.rows.next_state, mdp.prob, problem.reward))
+    world = world_of(mdp)
     replicas = len(seeds)
     reward, regret = np.empty((n_steps, replicas)), np.empty((n_steps, replicas))
     epoch = np.empty((n_steps, replicas), dtype=np.int64)
@@ -206,11 +210,13 @@ class _PlanCheck:
             if np.ndim(plan.policy) != 2 or len(plan.policy) not in (1, self.replicas):
                 shape = (self.replicas, self.problem.n_states)
                 raise bad("policy", f"has shape {np.shape(plan.policy)}", cure=f"give actions {shape}")
-            for row in plan.policy:
-                check_stationary(self.problem, row)
+            rows = [check_stationary(self.problem, row) for row in plan.policy]
+            if rows and rows[0].ndim != 1:
+                raise bad("policy", "is stochastic", cure="give one action per state")
             if np.shape(plan.epoch) not in ((1,), (self.replicas,)):
                 raise bad("epoch", f"has shape {np.shape(plan.epoch)}", cure="give one number per replica")
-            return np.require(plan.policy, np.int32, ["C", "W"])
+            given = np.require(plan.policy, np.int32, ["C", "W"])
+            return np.stack(rows) if self.problem.terms.terminal.any() else given
         except LivarotError as error:
             raise plan_error(self.agent, f"step {step}", error) from error
 
@@ -295,23 +301,42 @@ class _World(NamedTuple):
     next_state: Int32Array
     prob: FloatArray
     reward: FloatArray  # (S, A)
+    outcome_reward: FloatArray  # (rows,), or (0,) where nothing depends on the next state
+
+
+def world_of(mdp: InfiniteMDP) -> Bundle:
+    """What a step reads of a model."""
+    terms, rows = mdp.problem.terms, mdp.problem.rows
+    extra = np.zeros(0) if terms.outcome_reward is None else terms.outcome_reward
+    return Bundle(_World(rows.row_start, rows.next_state, mdp.prob, terms.reward, extra))
 
 
 @jit
 def _step(world, policy, uniforms, states, actions, choices, follow, paid):
     """One transition of every replica; False if a policy has an action that does not exist."""
+    for r in range(len(states)):
+        a = policy[r if len(policy) > 1 else 0, states[r]]
+        if not 0 <= a < opened(world).reward.shape[1]:
+            return False
+        actions[r] = a
+    return play(world, actions, uniforms, states, choices, follow, paid)
+
+
+@jit
+def play(world, actions, uniforms, states, choices, follow, paid):
+    """One transition of every replica, with these actions; False if one of them has no next state."""
     w = opened(world)
     n_actions = w.reward.shape[1]
     for r in range(len(states)):
-        s = states[r]
-        a = policy[r if len(policy) > 1 else 0, s]
-        if not 0 <= a < n_actions:
-            return False
+        s, a = states[r], actions[r]
         pair = s * n_actions + a
-        first = w.row_start[pair]
-        row = row_of(w.prob, first, w.row_start[pair + 1] - 1, uniforms[r])
-        actions[r] = a
+        first, end = w.row_start[pair], w.row_start[pair + 1]
+        if first == end:
+            return False
+        row = row_of(w.prob, first, end - 1, uniforms[r])
         choices[r] = row - first
         follow[r] = w.next_state[row]
         paid[r] = w.reward[s, a]
+        if len(w.outcome_reward) > 0:
+            paid[r] += w.outcome_reward[row]
     return True

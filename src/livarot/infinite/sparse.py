@@ -35,25 +35,27 @@ class Chain(NamedTuple):
 
     @property
     def matrix(self) -> csr_array:
+        """The kernel, as a copy: scipy sorts the entries of a matrix in place when it likes."""
         n = len(self.reward)
-        return csr_array((self.prob, self.next_state, self.start), shape=(n, n))
+        return csr_array((self.prob, self.next_state, self.start), shape=(n, n), copy=True)
 
 
-def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray) -> Chain:
-    """The chain of a checked policy: actions (S,), or probabilities (S, A)."""
-    rows, reward = mdp.problem.rows, mdp.problem.reward
-    n, n_actions = reward.shape
+def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray, pay: FloatArray) -> Chain:
+    """The chain of a checked policy, actions (S,) or probabilities (S, A), with the rewards ``pay`` (S, A)."""
+    rows = mdp.problem.rows
+    n, n_actions = pay.shape
     if policy.ndim == 2:
-        model = csr_array((mdp.prob, rows.next_state, rows.row_start), shape=(n * n_actions, n))
+        model = matrix_of(mdp)
         places = np.arange(0, n * n_actions + 1, n_actions)
         weights = csr_array((policy.ravel(), np.arange(n * n_actions), places), shape=(n, n * n_actions))
         move = csr_array(weights @ model)
         start = np.asarray(move.indptr, dtype=np.int64)
-        return Chain(start, np.asarray(move.indices, dtype=np.int32), move.data, (policy * reward).sum(axis=1))
+        mixed = (policy * np.where(policy > 0.0, pay, 0.0)).sum(axis=1)
+        return Chain(start, np.asarray(move.indices, dtype=np.int32), move.data, mixed)
     counts = rows.outcomes[np.arange(n) * n_actions + policy]
     size = int(counts.sum())
     chain = Chain(
-        np.zeros(n + 1, dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size), reward[np.arange(n), policy]
+        np.zeros(n + 1, dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size), pay[np.arange(n), policy]
     )
     gather(rows_of(mdp), policy, n_actions, *chain[:3])
     return chain
@@ -62,6 +64,13 @@ def chain_of(mdp: InfiniteMDP, policy: NDArray[np.int32] | FloatArray) -> Chain:
 def rows_of(mdp: InfiniteMDP) -> tuple[NDArray[np.int64], Int32Array, FloatArray]:
     """Where the rows of each pair begin, their next states, their probabilities."""
     return mdp.problem.rows.row_start, mdp.problem.rows.next_state, mdp.prob
+
+
+def matrix_of(mdp: InfiniteMDP) -> csr_array:
+    """P as a matrix (S A, S) on the model's own arrays, which scipy may read but not sort."""
+    rows, prob = mdp.problem.rows, mdp.prob.view()
+    prob.flags.writeable = False
+    return csr_array((prob, rows.next_state, rows.row_start), shape=(rows.n_pairs, mdp.problem.n_states))
 
 
 def solve_system(system: csr_array, right: FloatArray, guess: FloatArray, rtol: float) -> FloatArray:
@@ -99,6 +108,7 @@ def mean(prob, next_state, v, first, last):
 def back_up(rows, reward, gamma, v, best, policy, tie):
     """best = max_a (r + gamma P v) and the first action within ``tie`` (1 + |best|) of it; rows: starts, states, probs.
 
+    A pair without rows has the reward -inf, and is never taken.
     Returns the smallest and the largest rise best - v, and the smallest rise of the policy taken.
     """
     start, next_state, prob, value = view(rows[0]), view(rows[1]), view(rows[2]), view(v)
@@ -144,13 +154,16 @@ def sweep(start, next_state, prob, reward, gamma, v, out):
     return low, high
 
 
-def all_q(mdp: InfiniteMDP, gamma: float, v: FloatArray) -> FloatArray:
-    """r + gamma P v, (S, A)."""
-    rows, reward = mdp.problem.rows, mdp.problem.reward
-    model = csr_array((mdp.prob, rows.next_state, rows.row_start), shape=(reward.size, len(v)))
-    return np.asarray(reward + gamma * (model @ v).reshape(reward.shape))
+def all_q(mdp: InfiniteMDP, pay: FloatArray, gamma: float, v: FloatArray) -> FloatArray:
+    """r + gamma P v, (S, A); -inf where there is no action."""
+    return np.asarray(pay + gamma * (matrix_of(mdp) @ v).reshape(pay.shape))
 
 
-def rounding(most: float, reward: FloatArray, v: FloatArray) -> float:
+def largest(pay: FloatArray) -> float:
+    """max |r| over the pairs that exist."""
+    return max(float(pay.max()), -float(pay.min(initial=math.inf, where=np.isfinite(pay))))
+
+
+def rounding(most: float, top: float, v: FloatArray) -> float:
     """A bound on the rounding error of r + gamma P v, errors of P included: (terms + 4) eps (max|r| + max|v|)."""
-    return (most + 4.0) * EPS * (float(np.abs(reward).max()) + float(np.abs(v).max()))
+    return (most + 4.0) * EPS * (top + float(np.abs(v).max()))

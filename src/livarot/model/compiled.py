@@ -10,12 +10,13 @@ import numpy as np
 from livarot.core.inner import inner
 from livarot.core.linalg import Blocks
 from livarot.core.views import Bundle, view
+from livarot.model.after import after, gains, outcome_kinds
 from livarot.model.derived import derived
 from livarot.model.problem import Problem
 
 
 class Model(NamedTuple):
-    """What a plan reads of a problem."""
+    """What a plan reads of a problem; its next states are kinds of outcomes (:mod:`livarot.model.after`)."""
 
     graph: Any  # the rows
     stage_table: Any  # (H,)
@@ -23,10 +24,11 @@ class Model(NamedTuple):
     node_start: Any  # (H + 1,)
     node_state: Any
     start: Any  # (S,)
-    reward: Any  # (H, S, A)
+    reward: Any  # (H, S, A), -inf where the pair does not exist
     most_out: int  # the largest number of outcomes, of columns and of coordinates of a block
     most_cols: int
     most_size: int
+    after: Any  # :class:`livarot.model.after.After`
 
 
 @derived
@@ -35,15 +37,16 @@ def plan_model(problem: Problem) -> Bundle:
     rows = problem.rows
     return Bundle(
         Model(
-            rows.graph,
+            rows.graph._replace(next_state=outcome_kinds(problem)),
             problem.stage_table,
             problem.stage_parameter,
             *problem.nodes,
             problem.start,
-            problem.reward,
+            gains(problem),
             problem.max_reachable,
             max(int(rows.col_count.max()), 1),
             max(int(np.diff(rows.block_start).max()), 1),
+            after(problem),
         )
     )
 

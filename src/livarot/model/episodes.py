@@ -43,6 +43,9 @@ class Plan(NamedTuple):
     (R,) the largest first-order gap of the inner maxima relative to the stage's value range; ``center``, ``gram`` and
     ``radius`` are the confidence sets ``{theta : |theta - center|_gram <= radius}``, one per parameter.  ``engine``
     says how an optimistic plan was computed (:mod:`livarot.planning.optimistic.plan`).
+
+    Numbers are normalised, as rewards in [0, 1] give them: this is what agents and the judge tell each other.
+    :meth:`in_units` has them in the units of the rewards or costs of a problem.
     """
 
     policy: NDArray[np.int32] | FloatArray
@@ -54,6 +57,17 @@ class Plan(NamedTuple):
     gram: FloatArray | None = None  # (R, K, G) packed
     radius: FloatArray | None = None  # (R,)
     engine: str | None = None
+
+    def in_units(self, problem: Problem) -> Plan:
+        """The same plan with values, start value and upper bound in the units that the problem was given in."""
+        units, horizon = problem.units, problem.horizon
+        told: dict[str, Any] = {}
+        if self.value is not None:
+            told["value"] = np.stack([units.values(own, horizon) for own in self.value])
+        for name in ("start_value", "upper"):
+            if getattr(self, name) is not None:
+                told[name] = units.value(getattr(self, name), horizon)
+        return self._replace(**told)
 
 
 class Episodes(NamedTuple):
@@ -222,7 +236,8 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             first = tuple(int(i) for i in wrong[0])
             cure = f"actions are numbered 0..{problem.n_actions - 1}"
             raise bad("policy", f"no action {table[first]} at {where}", index=first, count=len(wrong), cure=cure)
-        return np.require(table, np.int32, ["C", "W", "A"])
+        table = np.require(table, np.int32, ["C", "W", "A"])
+        return table if problem.all_exist else _existing(problem, table, where)
     if table.dtype.kind == "f" and table.shape == (*shape, problem.n_actions):
         with np.errstate(invalid="ignore"):
             sums = np.abs(table.sum(axis=-1) - 1.0) < SUM_SLACK
@@ -232,12 +247,45 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
             told = f"is not a distribution over actions at {where}"
             cure = "give probabilities >= 0 that sum to 1"
             raise bad("policy", told, index=first, count=len(wrong), cure=cure)
-        return np.require(table, np.float64, ["C", "W", "A"])
+        table = np.require(table, np.float64, ["C", "W", "A"])
+        return table if problem.all_exist else _existing_laws(problem, table, where)
     raise bad(
         "policy",
         f"has shape {table.shape} and dtype {table.dtype}",
         cure=f"give integers {shape} or probabilities {(*shape, problem.n_actions)}",
     )
+
+
+def _existing(problem: Problem, policy: NDArray[Any], where: str) -> NDArray[Any]:
+    """The same policy, with action 0 in terminal states; refused where it plays an action that does not exist."""
+    if problem.terminal is not None and policy[..., problem.terminal].any():
+        policy = policy.copy()
+        policy[..., problem.terminal] = 0
+    there = np.take_along_axis(
+        np.broadcast_to(problem.exists, (*policy.shape, problem.n_actions)), policy[..., None], -1
+    )
+    _refuse_unavailable(problem, np.argwhere(~there[..., 0]), policy, where)
+    return policy
+
+
+def _existing_laws(problem: Problem, policy: NDArray[Any], where: str) -> NDArray[Any]:
+    """The same for a policy that draws its actions."""
+    if problem.terminal is not None:
+        policy = policy.copy()
+        policy[..., problem.terminal, :] = np.eye(1, problem.n_actions)[0]
+    wrong = (policy > 0.0) & ~problem.exists
+    _refuse_unavailable(problem, np.argwhere(wrong.any(axis=-1)), wrong.argmax(axis=-1), where)
+    return policy
+
+
+def _refuse_unavailable(problem: Problem, wrong: NDArray[Any], actions: NDArray[Any], where: str) -> None:
+    if len(wrong):
+        first = tuple(int(i) for i in wrong[0])
+        action, state = int(actions[first]), first[-1]
+        told = f"action {problem.actions[action] if problem.actions else action!r} is not available"
+        told += f" in state {problem.states[state]!r}" if problem.states else ""
+        cure = "play the actions of problem.available"
+        raise bad("policy", f"{told} at {where}", index=first, count=len(wrong), cure=cure)
 
 
 def _array(argument: str, given: Any) -> NDArray[Any]:

@@ -10,19 +10,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad
 from livarot.file_layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
+from livarot.model.existing import require_actions
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
+from livarot.model.units import PLAIN, units_of
 from livarot.model.validation import check_stage_table, check_start
 from livarot.storage import load_tensors, reading, save_tensors
 
 KIND = "mnlmdp"
 _MOST = 2.0**31 - 1.0  # states are int32
+ROUNDING = 1e-9  # of rewards that were mapped into [0, 1]
 
 LAYOUT = Layout(
     {
@@ -34,6 +38,7 @@ LAYOUT = Layout(
         "shared_parameter": Entry(bool),
         "feature_scale": Entry(float, 1e-300),
         "reward_scale": Entry(list, optional=True),  # only in files of livarot.envs.TabularMDP
+        "units": Entry(list, optional=True),  # where rewards were mapped into [0, 1], or discounted
     },
     {
         "row_start": Tensor("int64", ("pairs+1",), low=0),
@@ -52,6 +57,9 @@ LAYOUT = Layout(
         "reward": Tensor("float64", ("horizon", "n_states", "n_actions"), low=0.0, high=1.0),
         "start": Tensor("float64", ("n_states",), low=0.0, high=1.0),
         "theta": Tensor("float64", ("parameters", "dim")),
+        "next_reward": Tensor("float64", ("rows",), low=0.0, high=1.0 + ROUNDING, optional=True),
+        "terminal_reward": Tensor("float64", ("n_states",), low=0.0, optional=True),
+        "terminal": Tensor("bool", ("n_states",), optional=True),
         "labels": TEXT._replace(optional=True),
     },
 )
@@ -59,36 +67,66 @@ LAYOUT = Layout(
 
 def save_model(path: str | Path, mdp: MNLMDP, more: Mapping[str, Any]) -> None:
     """See :meth:`MNLMDP.save`; ``more`` goes into the header."""
+    save_tensors(path, tensors_of(mdp), kind=KIND, header=mdp.problem._header() | dict(more))
+
+
+def tensors_of(mdp: MNLMDP) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's file."""
     tensors = mdp.problem._tensors() | {"theta": mdp.theta}
     labels = mdp.problem.states, mdp.problem.actions, mdp.problem.stages
     if any(part is not None for part in labels):
         tensors["labels"] = to_numbers([None if part is None else plain_label(list(part)) for part in labels])
-    save_tensors(path, tensors, kind=KIND, header=mdp.problem._header() | dict(more))
+    return tensors
 
 
 def load_model(path: str | Path) -> tuple[MNLMDP, dict[str, Any]]:
     """The model in a file, and the file's header."""
     tensors, header = load_tensors(path, kind=KIND, layout=LAYOUT)
     with reading(path):
-        stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
-        rows = Rows(**stored | {k: tensors[k] for k in STORED})
-        rows.validate()
-        if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
-            raise bad("features", "have a norm above 1")
-        check_stage_table(tensors["stage_table"], rows.n_tables, header["horizon"])
-        check_start(tensors["start"], rows.n_states)
-        problem = Problem(
-            horizon=header["horizon"],
-            rows=rows,
-            stage_table=tensors["stage_table"],
-            reward=tensors["reward"],
-            start=tensors["start"],
-            param_bound=float(header["param_bound"]),
-            shared_parameter=header["shared_parameter"],
-            feature_scale=float(header["feature_scale"]),
-            **_labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {},
-        )
-        return MNLMDP(problem, tensors["theta"]), header
+        return model_in(tensors, header), header
+
+
+def model_in(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> MNLMDP:
+    """The model of a file's arrays, refused unless they fit together."""
+    stored: dict[str, Any] = {k: header[k] for k in ("n_states", "n_actions", "dim")}
+    rows = Rows(**stored | {k: tensors[k] for k in STORED})
+    rows.validate()
+    if float(rows.norms().max(initial=0.0)) > 1.0 + NORM_SLACK:
+        raise bad("features", "have a norm above 1")
+    table, terminal = tensors["stage_table"], tensors.get("terminal")
+    check_stage_table(table, rows.n_tables, header["horizon"])
+    require_actions(rows.outcomes.reshape(-1, rows.n_states, rows.n_actions), table, None)
+    if terminal is not None:
+        _check_terminal(rows, terminal)
+    check_start(tensors["start"], rows.n_states)
+    more: dict[str, Any] = _labels(tensors["labels"], header["horizon"]) if "labels" in tensors else {}
+    units = units_of(header["units"]) if "units" in header else PLAIN
+    problem = Problem(
+        horizon=header["horizon"],
+        rows=rows,
+        stage_table=table,
+        reward=tensors["reward"],
+        start=tensors["start"],
+        param_bound=float(header["param_bound"]),
+        shared_parameter=header["shared_parameter"],
+        feature_scale=float(header["feature_scale"]),
+        next_reward=tensors.get("next_reward"),
+        terminal_reward=tensors.get("terminal_reward"),
+        terminal=terminal,
+        discount=units.discount,
+        units=units,
+        **more,
+    )
+    return MNLMDP(problem, tensors["theta"])
+
+
+def _check_terminal(rows: Rows, terminal: NDArray[np.bool_]) -> None:
+    """Refuse terminal states that lead elsewhere."""
+    counts = rows.outcomes.reshape(-1, rows.n_states, rows.n_actions)[:, terminal]
+    first = rows.row_start[:-1].reshape(-1, rows.n_states, rows.n_actions)[:, terminal, 0]
+    sound = (counts[:, :, 0] == 1).all() and not counts[:, :, 1:].any()
+    if not (sound and (rows.next_state[first] == np.flatnonzero(terminal)).all()):
+        raise bad("terminal", "states lead elsewhere")
 
 
 def _labels(numbers: NDArray[Any], horizon: int) -> dict[str, Labels | None]:

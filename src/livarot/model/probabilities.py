@@ -135,6 +135,8 @@ def _fill_table(graph, first, last, theta, prob, base, local, room):
 def _alike(graph, pair):
     """Do W pairs, from this one on, have equal numbers of outcomes and columns?"""
     n, m = graph.row_start[pair + 1] - graph.row_start[pair], pair_columns(graph, pair)
+    if n == 0:
+        return False
     for other in range(pair + 1, pair + W):
         if graph.row_start[other + 1] - graph.row_start[other] != n or pair_columns(graph, other) != m:
             return False

@@ -1,21 +1,23 @@
 """The model: ``Problem`` is what a learner knows, ``MNLMDP`` adds the parameter it does not know.
 
 An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 0..A-1, known rewards ``r_h(s, a)`` in
-[0, 1], known features with ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
+[0, 1] (those of any scale, and costs, are mapped there: :mod:`livarot.model.units`), known features with
+``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
 
     P_h(s' | s, a) = exp(offset + phi_h(s'|s,a) . theta_h) / sum over the reachable s'' of the same.
 
 The paper has no offset and features that do not depend on h; both are allowed here (reading E21).  One theta may be
-shared by all stages.  Stages are numbered from 0.
+shared by all stages.  Stages are numbered from 0.  Beyond the paper there may be a discount, rewards of the next state
+and of the last one, actions that exist in some states only, and terminal states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +29,13 @@ from livarot.model import build
 from livarot.model.derived import Derived
 from livarot.model.labels import Labels, check_labels
 from livarot.model.ragged import STORED, Rows
-from livarot.model.validation import FeatureFunction, RewardLike, check_parameters, check_theta
+from livarot.model.shown import html_of, problem_lines, text_of
+from livarot.model.units import PLAIN, Units
+from livarot.model.validation import check_parameters
 from livarot.storage import content_digest
+
+if TYPE_CHECKING:
+    from livarot.model.episodes import Episodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +53,24 @@ class Problem:
     states: Labels | None = None  # their names, if they have any
     actions: Labels | None = None
     stages: Labels | None = None
+    discount: float = 1.0
+    next_reward: FloatArray | None = None  # (rows,) what the next state adds to the reward
+    terminal_reward: FloatArray | None = None  # (S,) V_H, None is 0
+    terminal: BoolArray | None = None  # (S,) where the episode is over, None is nowhere
+    units: Units = PLAIN  # how rewards were mapped into [0, 1]
     derived: Derived = field(default_factory=dict, init=False, repr=False, compare=False)  # see model.derived
 
     def __post_init__(self) -> None:
         for name, size in (("states", self.n_states), ("actions", self.n_actions), ("stages", self.horizon)):
             object.__setattr__(self, name, check_labels(name, getattr(self, name), size))
+        if self.units.discount != self.discount:
+            object.__setattr__(self, "units", self.units._replace(discount=self.discount))
 
     def __repr__(self) -> str:
-        named = {name: getattr(self, name) for name in ("states", "actions", "stages")}
-        told = self._header() | {name: labels for name, labels in named.items() if labels is not None}
-        return f"Problem({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        return text_of("Problem", problem_lines(self))
+
+    def _repr_html_(self) -> str:
+        return html_of("Problem", problem_lines(self))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields that a copy or a pickle holds: not what is derived, which can be computed again."""
@@ -107,6 +122,22 @@ class Problem:
             known = h > 0 and table == self.stage_table[h - 1] and (reach[h] == reach[h - 1]).all()
             reach[h + 1] = reach[h] if known else self.rows.successors(table, reach[h])
         return reach
+
+    @cached_property
+    def exists(self) -> BoolArray:
+        """Which pairs have a next state, (H, S, A): available actions, and action 0 of terminal states."""
+        counts = self.rows.outcomes.reshape(-1, self.n_states, self.n_actions)
+        return np.asarray((counts > 0)[self.stage_table])
+
+    @cached_property
+    def all_exist(self) -> bool:
+        """Does every pair exist?"""
+        return bool(self.rows.outcomes.all())
+
+    @cached_property
+    def available(self) -> BoolArray:
+        """Which actions a user can take, (H, S, A); none in terminal states."""
+        return self.exists if self.terminal is None else self.exists & ~self.terminal[:, None]
 
     @cached_property
     def nodes(self) -> tuple[IntArray, Int32Array]:
@@ -161,13 +192,35 @@ class Problem:
         """A parameter in the units of the features as they were given (undoes ``normalise=True``)."""
         return require_finite("theta", theta) / self.feature_scale
 
+    def returns(self, episodes: Episodes) -> FloatArray:
+        """The discounted rewards of each episode, terminal ones included, in the units that were given, (n,).
+
+        >>> import livarot
+        >>> mdp = livarot.envs.river_swim(4, 6)
+        >>> mdp.problem.returns(livarot.simulate(mdp, livarot.solve(mdp).policy, 3)).shape
+        (3,)
+        """
+        from livarot.model.episodes import check_episodes
+
+        states, actions, choices = check_episodes(self, episodes)
+        stages = np.arange(self.horizon)
+        pair = (self.stage_table.astype(np.int64) * self.n_states + states[:, :-1]) * self.n_actions + actions
+        paid = self.reward[stages, states[:, :-1], actions]
+        if self.next_reward is not None:
+            paid = paid + self.next_reward[self.rows.row_start[pair] + choices]
+        total = paid @ np.power(self.discount, stages)
+        if self.terminal_reward is not None:
+            total = total + self.discount**self.horizon * self.terminal_reward[states[:, -1]]
+        return np.asarray(self.units.value(total, self.horizon))
+
     @checked
     def same_as(self, other: Problem) -> bool:
         """Do both describe the same knowledge, number for number?"""
-        if self is other or (self.rows is other.rows and self.reward is other.reward):
+        if self is other:
             return True
         mine, theirs = self._tensors(), other._tensors()
-        return self._header() == other._header() and all(np.array_equal(mine[k], theirs[k]) for k in mine)
+        same = self._header() == other._header() and mine.keys() == theirs.keys()
+        return same and all(np.array_equal(mine[k], theirs[k]) for k in mine)
 
     @checked
     def with_labels(
@@ -187,15 +240,18 @@ class Problem:
 
     def _header(self) -> dict[str, Any]:
         names = "horizon n_states n_actions dim param_bound shared_parameter feature_scale"
-        return {name: getattr(self, name) for name in names.split()}
+        told = {name: getattr(self, name) for name in names.split()}
+        return told if self.units == PLAIN else told | {"units": list(map(float, self.units))}
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
         own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
+        more = {"next_reward": self.next_reward, "terminal_reward": self.terminal_reward, "terminal": self.terminal}
+        own |= {name: part for name, part in more.items() if part is not None}  # others' files stay as they were
         return {name: getattr(self.rows, name) for name in STORED} | own
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MNLMDP:
     """A :class:`Problem` with its true parameter: for the simulator, the planner and the judge.
 
@@ -216,101 +272,19 @@ class MNLMDP:
         check_parameters(theta, self.problem.theta_shape, self.problem.param_bound)
         object.__setattr__(self, "theta", theta)
 
+    def __repr__(self) -> str:
+        return text_of(type(self).__name__, problem_lines(self.problem, self.theta))
+
+    def _repr_html_(self) -> str:
+        return html_of(type(self).__name__, problem_lines(self.problem, self.theta))
+
     @property
     def original_theta(self) -> FloatArray:
         """theta in the units of the features as given."""
         return self.problem.original_theta(self.theta)
 
-    @classmethod
-    @checked
-    def from_function(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        features: FeatureFunction,
-        reward: RewardLike,
-        theta: ArrayLike,
-        start: int | ArrayLike = 0,
-        param_bound: float | None = None,
-        normalise: bool = False,
-        offset: Callable[[int, int, int], ArrayLike] | None = None,
-        states: Iterable[Hashable] | None = None,
-        actions: Iterable[Hashable] | None = None,
-    ) -> MNLMDP:
-        """Build from a function ``features(h, s, a) -> (next_states, phi)``, ``h`` from 0.
-
-        ``next_states`` are U different states, ``phi`` is (U, d), dense or a scipy sparse array.  ``reward``
-        is an array (H, S, A) or (S, A), or a function of (h, s, a).  ``theta`` (d,) is shared by all stages,
-        (H, d) gives one per stage.  ``start`` is a state or a distribution over states.  ``offset(h, s, a)``
-        is added to the U logits.  ``param_bound`` None is the largest |theta|.  ``normalise=True`` divides the
-        features by their largest norm and multiplies theta and the bound by it.  ``states`` and ``actions`` are their
-        names, any hashables, all different; they are shown and saved, and change nothing else.
-        """
-        vector, bound, shared = check_theta(theta, param_bound)
-        problem = Problem.from_function(
-            horizon,
-            n_states,
-            n_actions,
-            features=features,
-            reward=reward,
-            start=start,
-            param_bound=bound,
-            shared_parameter=shared,
-            normalise=normalise,
-            offset=offset,
-            states=states,
-            actions=actions,
-        )
-        return cls(problem, vector * problem.feature_scale)
-
-    @classmethod
-    @checked
-    def from_arrays(
-        cls,
-        horizon: int,
-        n_states: int,
-        n_actions: int,
-        *,
-        outcomes: ArrayLike,
-        next_state: ArrayLike,
-        features: Any,
-        reward: RewardLike,
-        theta: ArrayLike,
-        start: int | ArrayLike = 0,
-        stage_table: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        param_bound: float | None = None,
-        normalise: bool = False,
-        states: Iterable[Hashable] | None = None,
-        actions: Iterable[Hashable] | None = None,
-    ) -> MNLMDP:
-        """Build from long arrays, for large models.
-
-        ``outcomes`` (S, A), or (tables, S, A), counts the reachable next states of each pair; ``next_state``
-        (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
-        ``stage_table`` (H,) says which table a stage uses; None will do for one table in all, or one per stage.
-        """
-        vector, bound, shared = check_theta(theta, param_bound)
-        problem = Problem.from_arrays(
-            horizon,
-            n_states,
-            n_actions,
-            outcomes=outcomes,
-            next_state=next_state,
-            features=features,
-            reward=reward,
-            param_bound=bound,
-            start=start,
-            stage_table=stage_table,
-            offset=offset,
-            shared_parameter=shared,
-            normalise=normalise,
-            states=states,
-            actions=actions,
-        )
-        return cls(problem, vector * problem.feature_scale)
+    from_function = classmethod(build.model_from_function)
+    from_arrays = classmethod(build.model_from_arrays)
 
     def probabilities(self, stage: int, state: int, action: int) -> FloatArray:
         """P_h(.|s, a) over :meth:`Problem.next_states`."""

@@ -15,7 +15,8 @@ Conventions
            have blocks as small as a reachable set, and then nothing costs ``d^2``.
 ``cols``   the positions, inside the pair's block, of the coordinates where the pair has a non-zero feature.
 
-A pair with one outcome (or with all-zero features) says nothing about theta and has block -1.
+A pair with one outcome (or with all-zero features) says nothing about theta and has block -1.  A pair without any row
+does not exist: the action is not available in that state.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class Rows:
         if not sound:
             raise bad("rows", "arrays do not fit together")
         pair_of_row = np.repeat(np.arange(self.n_pairs), outcomes)
-        _check_next_states(self.next_state.astype(np.int64), outcomes, pair_of_row, self.n_states, self.n_actions)
+        _check_next_states(self.next_state.astype(np.int64), pair_of_row, self.n_states, self.n_actions)
 
     def pair(self, table: int, state: int, action: int) -> int:
         return (table * self.n_states + state) * self.n_actions + action
@@ -245,7 +246,7 @@ def build_rows(
     n_rows = int(outcomes.sum())
     row_start = np.concatenate(([0], np.cumsum(outcomes))).astype(np.int64)
     pair_of_row = np.repeat(np.arange(len(outcomes)), outcomes)
-    _check_next_states(next_state, outcomes, pair_of_row, n_states, n_actions)
+    _check_next_states(next_state, pair_of_row, n_states, n_actions)
     own: dict[str, Any] = {"n_states": n_states, "n_actions": n_actions, "dim": dim, "row_start": row_start}
     own["next_state"] = next_state.astype(np.int32)
     own["offset"] = np.zeros(n_rows) if offset is None else np.ascontiguousarray(offset, dtype=np.float64)
@@ -329,24 +330,12 @@ def _components(
     return block_of.astype(np.int64), block_start.astype(np.int64), block_coords.astype(np.int64)
 
 
-def _check_next_states(
-    next_state: IntArray, outcomes: IntArray, pair_of_row: IntArray, n_states: int, n_actions: int
-) -> None:
+def _check_next_states(next_state: IntArray, pair_of_row: IntArray, n_states: int, n_actions: int) -> None:
     def where(row: int) -> tuple[int, int, int, int]:
         pair = int(pair_of_row[row])
         table, rest = divmod(pair, n_states * n_actions)
         return table, rest // n_actions, rest % n_actions, int(row - np.flatnonzero(pair_of_row == pair)[0])
 
-    empty = np.flatnonzero(outcomes == 0)
-    if len(empty):
-        table, rest = divmod(int(empty[0]), n_states * n_actions)
-        raise bad(
-            "next_states",
-            "empty reachable set at (table, state, action)",
-            index=(table, rest // n_actions, rest % n_actions),
-            count=len(empty),
-            cure="give every (h, s, a) at least one next state (an absorbing state reaches itself)",
-        )
     outside = np.flatnonzero((next_state < 0) | (next_state >= n_states))
     if len(outside):
         raise bad(

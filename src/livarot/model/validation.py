@@ -2,80 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import numbers
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.tolerances import NORM_SLACK, SUM_SLACK
 from livarot.errors import bad, require_finite
+from livarot.model.long_arrays import Long
 from livarot.model.ragged import Rows, build_rows
 
-FeatureFunction = Callable[[int, int, int], tuple[Any, Any]]
-RewardLike = ArrayLike | Callable[[int, int, int], float]
+FeatureFunction = Callable[[int, int, int], tuple[Any, Any] | None]
 OffsetFunction = Callable[[int, int, int], ArrayLike]
 
 
 def collect_stages(
-    horizon: int, n_states: int, n_actions: int, features: FeatureFunction, offset: OffsetFunction | None
+    shape: tuple[int, int, int], features: FeatureFunction, offset: OffsetFunction | None, allowed: BoolArray | None
 ) -> dict[str, NDArray[Any]]:
-    """Long arrays from the user's functions, with one table for stages that are the same."""
+    """Long arrays from the user's functions, with one table for stages that are the same.
+
+    The functions are asked about pairs that are ``allowed``, (S, A) or (H, S, A); None is all of them.
+    """
+    horizon = shape[0]
     tables: list[dict[str, NDArray[Any]]] = []
     stage_table = np.zeros(horizon, dtype=np.int32)
     for h in range(horizon):
-        table = collect_stage(h, n_states, n_actions, features, offset)
+        mask = np.broadcast_to(True if allowed is None else allowed[h] if allowed.ndim == 3 else allowed, shape[1:])
+        table = collect_stage(h, mask, features, offset)
         same = [n for n, other in enumerate(tables) if all(np.array_equal(table[k], other[k]) for k in table)]
         stage_table[h] = same[0] if same else len(tables)
         if not same:
             tables.append(table)
-    dims = {table["features"].shape[1] for table in tables}
+    dims = {table["features"].shape[1] for table in tables if len(table["next_state"])}
+    if not dims:
+        raise bad("features", "no action exists at any stage", cure="give some state an action")
+    for table in tables:
+        if not len(table["next_state"]):
+            table["features"] = np.zeros((0, max(dims)))
     if len(dims) > 1:
         raise bad("features", f"have different dimensions at different stages: {sorted(dims)}")
     return {k: np.concatenate([table[k] for table in tables]) for k in tables[0]} | {"stage_table": stage_table}
 
 
 def collect_stage(
-    h: int,
-    n_states: int,
-    n_actions: int,
-    features: FeatureFunction,
-    offset: OffsetFunction | None,
+    h: int, mask: BoolArray, features: FeatureFunction, offset: OffsetFunction | None
 ) -> dict[str, NDArray[Any]]:
-    """Call the user's functions for every (s, a) of a stage and check what comes back."""
+    """Call the user's functions for every (s, a) of a stage that the mask allows and check what comes back."""
     counts, nexts, phis, shifts = [], [], [], []
     empty: list[tuple[int, int, int]] = []
     infinite: list[tuple[int, int, int]] = []
     n_infinite = 0
     dim: int | None = None
-    for s in range(n_states):
-        for a in range(n_actions):
-            answer = features(h, s, a)
-            if not (isinstance(answer, Sequence) and len(answer) == 2):
-                raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a))
-            states = whole_numbers("next_states", answer[0], (h, s, a))
-            phi = _numbers("features", answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1], (h, s, a))
-            if len(states) == 0:
-                empty.append((h, s, a))
-                continue
-            if phi.ndim == 1 and len(states) == 1:
-                phi = phi[None, :]
-            dim = phi.shape[-1] if dim is None else dim
-            if phi.shape != (len(states), dim):
-                problem = f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)"
-                cure = "one row of d numbers per next state, the same d everywhere"
-                raise bad("features", problem, index=(h, s, a), count=1, cure=cure)
-            if not np.isfinite(phi).all():
-                infinite.append((h, s, a))
-                n_infinite += int((~np.isfinite(phi)).sum())
-            shift = np.zeros(len(states)) if offset is None else _numbers("offset", offset(h, s, a), (h, s, a))
-            if shift.shape != (len(states),):
-                raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
-            counts.append(len(states))
-            nexts.append(states.astype(np.int64))
-            phis.append(phi)
-            shifts.append(shift)
+    for s, a in np.ndindex(*mask.shape):
+        answer = features(h, s, a) if mask[s, a] else None
+        if answer is None:  # an action that does not exist
+            counts.append(0)
+            continue
+        if not (isinstance(answer, Sequence) and len(answer) == 2):
+            cure = "return None for an action that does not exist"
+            raise bad("features", "features(h, s, a) must return (next_states, phi)", index=(h, s, a), cure=cure)
+        states = whole_numbers("next_states", answer[0], (h, s, a))
+        phi = _numbers("features", answer[1].toarray() if hasattr(answer[1], "toarray") else answer[1], (h, s, a))
+        if len(states) == 0:
+            empty.append((h, s, a))
+            continue
+        if phi.ndim == 1 and len(states) == 1:
+            phi = phi[None, :]
+        dim = phi.shape[-1] if dim is None else dim
+        if phi.shape != (len(states), dim):
+            problem = f"phi has shape {phi.shape}, expected {(len(states), dim)} at (h, s, a)"
+            cure = "one row of d numbers per next state, the same d everywhere"
+            raise bad("features", problem, index=(h, s, a), count=1, cure=cure)
+        if not np.isfinite(phi).all():
+            infinite.append((h, s, a))
+            n_infinite += int((~np.isfinite(phi)).sum())
+        shift = np.zeros(len(states)) if offset is None else _numbers("offset", offset(h, s, a), (h, s, a))
+        if shift.shape != (len(states),):
+            raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
+        counts.append(len(states))
+        nexts.append(states.astype(np.int64))
+        phis.append(phi)
+        shifts.append(shift)
     if empty:
         cure = "give every (h, s, a) at least one next state (an absorbing state reaches itself)"
         raise bad("next_states", "empty reachable set at (h, s, a)", index=empty[0], count=len(empty), cure=cure)
@@ -84,9 +94,9 @@ def collect_stage(
         raise bad("features", "not finite at (h, s, a)", index=infinite[0], count=n_infinite, cure=cure)
     return {
         "outcomes": np.asarray(counts, dtype=np.int64),
-        "next_state": np.concatenate(nexts),
-        "features": np.concatenate(phis),
-        "offset": np.concatenate(shifts),
+        "next_state": np.concatenate([np.zeros(0, dtype=np.int64), *nexts]),
+        "features": np.concatenate(phis) if phis else np.zeros((0, 1)),
+        "offset": np.concatenate([np.zeros(0), *shifts]),
     }
 
 
@@ -107,19 +117,19 @@ def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = No
     return numbers.astype(np.int64)
 
 
-def feature_matrix(features: Any, n_rows: int) -> tuple[FloatArray | tuple[IntArray, IntArray, FloatArray], int]:
+def feature_matrix(features: Any, n_rows: int) -> Any:
+    """The features (rows, d): a dense array, or a scipy sparse one with every entry once."""
     if hasattr(features, "tocoo"):
         sparse = features.tocsr().copy()
         sparse.sum_duplicates()  # scipy adds up repeated entries
-        sparse = sparse.tocoo()
         if sparse.shape[0] != n_rows:
             raise bad("features", f"has {sparse.shape[0]} rows, expected {n_rows}")
-        values = require_finite("features", np.asarray(sparse.data, dtype=np.float64))
-        return (sparse.coords[0], sparse.coords[1], values), int(sparse.shape[1])
+        require_finite("features", np.asarray(sparse.data, dtype=np.float64))
+        return sparse
     dense = require_finite("features", features)
     if dense.ndim != 2 or len(dense) != n_rows or dense.shape[1] < 1:
         raise bad("features", f"has shape {dense.shape}, expected ({n_rows}, d) with d >= 1")
-    return dense, int(dense.shape[1])
+    return dense
 
 
 def check_outcomes(outcomes: ArrayLike, n_pairs: int) -> IntArray:
@@ -133,24 +143,29 @@ def check_outcomes(outcomes: ArrayLike, n_pairs: int) -> IntArray:
     return counts
 
 
-def check_rows(
-    n_states: int,
-    n_actions: int,
-    counts: IntArray,
-    next_state: ArrayLike,
-    features: Any,
-    offset: ArrayLike | None,
-    normalise: bool,
-) -> tuple[Rows, float]:
-    """The rows of a model, and what its features were divided by."""
+def check_long(
+    counts: IntArray, next_state: ArrayLike, features: Any, offset: ArrayLike | None, stage_table: Int32Array
+) -> Long:
+    """The long arrays of a model, of lengths that fit; counts (tables, S, A)."""
     nexts = whole_numbers("next_state", next_state)
     if counts.max() > len(nexts) or counts.sum() != len(nexts):  # the maximum first: the sum might exceed 2^63
-        raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.tolist())}")
-    matrix, dim = feature_matrix(features, len(nexts))
+        raise bad("next_state", f"has {len(nexts)} entries, outcomes add up to {sum(counts.reshape(-1).tolist())}")
+    matrix = feature_matrix(features, len(nexts))
     shift = None if offset is None else require_finite("offset", offset)
     if shift is not None and shift.shape != nexts.shape:
         raise bad("offset", f"has shape {shift.shape}, expected {nexts.shape}")
-    rows = build_rows(n_states, n_actions, dim, counts, nexts, matrix, shift)
+    return Long(counts, nexts, matrix, shift, stage_table)
+
+
+def check_rows(long: Long, normalise: bool) -> tuple[Rows, float]:
+    """The rows of a model, and what its features were divided by."""
+    matrix, (_, n_states, n_actions) = long.features, long.counts.shape
+    dim = int(matrix.shape[1])
+    if hasattr(matrix, "tocoo"):
+        entries = matrix.tocoo()
+        matrix = (entries.coords[0], entries.coords[1], np.asarray(entries.data, dtype=np.float64))
+    counts = long.counts.reshape(-1)
+    rows = build_rows(n_states, n_actions, dim, counts, long.next_state, matrix, long.offset)
     norms = rows.norms()
     over = np.flatnonzero(norms > 1.0 + NORM_SLACK)
     if len(over) and not normalise:
@@ -204,30 +219,6 @@ def check_parameters(theta: FloatArray, shape: tuple[int, int], bound: float) ->
         )
 
 
-def check_reward(reward: RewardLike, horizon: int, n_states: int, n_actions: int) -> FloatArray:
-    shape: tuple[int, ...] = (horizon, n_states, n_actions)
-    if callable(reward):
-        array = require_finite("reward", [reward(*index) for index in np.ndindex(*shape)]).reshape(shape)
-    else:
-        array = require_finite("reward", reward)
-        if array.shape == shape[1:]:
-            array = np.broadcast_to(array, shape)
-    if array.shape != shape:
-        raise bad("reward", f"has shape {array.shape}, expected {shape} or {shape[1:]}")
-    require_finite("reward", array)
-    outside = np.argwhere((array < 0) | (array > 1))
-    if len(outside):
-        index = tuple(int(i) for i in outside[0])
-        raise bad(
-            "reward",
-            f"reward {array[index]:.6g} is outside [0, 1] at (h, s, a)",
-            index=index,
-            count=len(outside),
-            cure="rescale the rewards to [0, 1]",
-        )
-    return np.require(array, requirements=["C", "W"])  # for read-only arrays kernels would be compiled again
-
-
 def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatArray:
     """What a user's function of (h, s, a) gave, as float64; a masked entry becomes NaN: it holds no data."""
     try:
@@ -238,8 +229,11 @@ def _numbers(argument: str, answer: Any, index: tuple[int, int, int]) -> FloatAr
         raise bad(argument, f"are not numbers at (h, s, a) ({error})", index=index) from error
 
 
-def check_start(start: int | ArrayLike, n_states: int) -> FloatArray:
+def check_start(start: Any, n_states: int, states: Any = None) -> FloatArray:
+    """The distribution of the first state, from a state's number, its name (if that is not a number) or weights."""
     cure = f"give a state 0..{n_states - 1} or a distribution"
+    if states is not None and isinstance(start, Hashable) and not isinstance(start, numbers.Number) and start in states:
+        start = states.index(start)
     try:
         array = np.asarray(start)
     except ValueError as error:  # a ragged list

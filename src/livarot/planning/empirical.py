@@ -11,7 +11,8 @@ with only one possible outcome there is nothing to learn: all four planners back
 
 Maxima of V are over the pair's possible next states; an unvisited pair is worth r + max V (``noisy_values``: r + mean V
 + noise).  Where reachable sets are known, only states that the start can reach are planned for.  Ties: the first action
-within 1e-9 (1 + |Q|).
+within 1e-9 (1 + |Q|).  V stands for what outcomes are worth, r' + discount V (:mod:`livarot.model.after`); actions that
+do not exist have Q = -inf.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -27,11 +28,12 @@ from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.views import Bundle, opened, part, view
+from livarot.model.after import After, blank_policy, blank_values, gains, worth
 from livarot.model.compiled import own
 from livarot.model.derived import derived
 from livarot.model.episodes import Plan, check_shape
 from livarot.model.problem import Problem
-from livarot.model.tabular_view import Laws
+from livarot.model.tabular_view import Laws, law_kinds
 from livarot.planning.steps import greedy, mean_at_start
 
 
@@ -62,12 +64,7 @@ class Values(NamedTuple):
 
 
 def empty_values(problem: Problem, n_replicas: int) -> Values:
-    shape = (n_replicas, problem.horizon, problem.n_states)
-    return Values(
-        np.zeros(shape, dtype=np.int32),
-        np.zeros((n_replicas, problem.horizon + 1, problem.n_states)),
-        np.zeros(n_replicas),
-    )
+    return Values(blank_policy(problem, n_replicas), blank_values(problem, n_replicas), np.zeros(n_replicas))
 
 
 def bonus_values(
@@ -87,7 +84,8 @@ def bonus_values(
     values = empty_values(problem, len(counts))
     visits = state_visits if state_visits.size else np.zeros((1, 0, 0), dtype=np.int64)
     lowered = np.ascontiguousarray(q).reshape((*shape[:2], -1) if q.size else (1, 0, 0))
-    _bonus(_model(problem, laws), code, counts, visits, lowered, np.empty(laws.n_actions), *values)
+    model = _model(problem, laws)
+    _bonus(model, code, counts, visits, lowered, _memory(model), *values)
     if q.size and not q.flags.c_contiguous:
         q[...] = lowered.reshape(shape)
     return values
@@ -103,8 +101,9 @@ def optimistic_values(
     _check_counts(laws, counts)
     for name, empty in empty_values(problem, len(counts))._asdict().items():
         check_shape(name, getattr(values, name), empty.shape)
-    memory = np.empty((3, max(int(np.diff(laws.row_start).max()), laws.n_actions)))
-    _optimistic(_model(problem, laws), counts, width, due, memory, *values)
+    model = _model(problem, laws)
+    memory = np.empty((3, max(int(np.diff(laws.row_start).max()), len(_memory(model)))))
+    _optimistic(model, counts, width, due, memory, *values)
 
 
 def noisy_values(
@@ -114,7 +113,8 @@ def noisy_values(
     _check_counts(laws, counts)
     values = empty_values(problem, len(counts))
     flat = np.ascontiguousarray(noise).reshape(len(counts), problem.horizon, -1)
-    _noisy(_model(problem, laws), counts, flat, (float(scale), float(scale_left)), np.empty(laws.n_actions), *values)
+    model = _model(problem, laws)
+    _noisy(model, counts, flat, (float(scale), float(scale_left)), _memory(model), *values)
     return values
 
 
@@ -122,7 +122,8 @@ def sampled_values(problem: Problem, laws: Laws, weights: FloatArray) -> Values:
     """The optimal policy for the law w / sum(w) of each pair, weights (R, rows) >= 0."""
     _check_counts(laws, weights)
     values = empty_values(problem, len(weights))
-    _sampled(_model(problem, laws), weights, np.empty(laws.n_actions), *values)
+    model = _model(problem, laws)
+    _sampled(model, weights, _memory(model), *values)
     return values
 
 
@@ -134,7 +135,9 @@ class _Model(NamedTuple):
     """What the planners read."""
 
     laws: Laws
-    reward: FloatArray
+    kind: Int32Array  # (rows,) of outcomes ...
+    after: After  # ... and what they are worth (:mod:`livarot.model.after`)
+    reward: FloatArray  # (H, S, A), -inf where the pair does not exist
     start: FloatArray
 
 
@@ -147,22 +150,32 @@ def _models(problem: Problem) -> dict[bool, Bundle]:
 def _model(problem: Problem, laws: Laws) -> Bundle:
     found = _models(problem).get(laws.known)
     if found is None or found.fields.laws is not laws:
-        found = _models(problem)[laws.known] = Bundle(_Model(laws, problem.reward, problem.start))
+        kinds = law_kinds(problem, laws)
+        found = _models(problem)[laws.known] = Bundle(_Model(laws, *kinds, gains(problem), problem.start))
     return found
+
+
+def _memory(model: Bundle) -> FloatArray:
+    """Q of a state's actions, and what outcomes are worth."""
+    return np.empty(model.fields.laws.n_actions + len(model.fields.after.state))
 
 
 def _inducting(expected: Any) -> Any:
     """Backward induction for one replica: Q = r + expected(model, data, h, pair of the law, pair of the stage, V)."""
 
     @inner
-    def induct(model, data, q, policy, value):
+    def induct(model, data, memory, policy, value):
         laws, n_actions = model.laws, model.laws.n_actions
+        q, room = part(memory, 0, n_actions), part(memory, n_actions, len(model.after.state))
         for h in range(len(policy) - 1, -1, -1):
+            follow = worth(model.after, value[h + 1], room)
             for node in range(laws.node_start[h], laws.node_start[h + 1]):
                 s = laws.node_state[node]
                 for a in range(n_actions):
                     local = s * n_actions + a
-                    q[a] = expected(model, data, h, laws.first_pair[h] + local, local, value[h + 1])
+                    q[a] = -math.inf
+                    if model.reward[h, s, a] >= 0.0:  # the action exists
+                        q[a] = expected(model, data, h, laws.first_pair[h] + local, local, follow)
                 value[h, s], policy[h, s] = greedy(q)
         return mean_at_start(laws.node_start, laws.node_state, model.start, value[0])
 
@@ -187,11 +200,11 @@ def _with_bonus(model, data, h, pair, local, follow):
     laws, code = model.laws, data.code
     row, end, gain = laws.row_start[pair], laws.row_start[pair + 1], _gain(model, h, local)
     if end - row == 1:
-        return gain + follow[laws.next_state[row]]
-    visits, best, pivot = 0, -math.inf, follow[laws.next_state[row]]
+        return gain + follow[model.kind[row]]
+    visits, best, pivot = 0, -math.inf, follow[model.kind[row]]
     first, second = 0.0, 0.0
     for i in range(row, end):
-        n, v = data.counts[i], follow[laws.next_state[i]]
+        n, v = data.counts[i], follow[model.kind[i]]
         visits += n
         best = max(best, v)
         first += n * (v - pivot)
@@ -250,7 +263,7 @@ def _in_l1_ball(model, data, h, pair, local, follow):
     visits = 0
     for i in range(n):
         data.mass[i] = data.counts[row + i]
-        data.gains[i] = follow[laws.next_state[row + i]]
+        data.gains[i] = follow[model.kind[row + i]]
         visits += data.counts[row + i]
     best = data.gains[0]
     if n > 1:
@@ -264,11 +277,10 @@ _induct_optimistic = _inducting(_in_l1_ball)
 @jit
 def _optimistic(model, counts, width, due, memory, policy, value, start_value):
     m, room = opened(model), view(memory)
-    q = part(room[2], 0, m.laws.n_actions)
     for r in range(len(counts)):
         if due[r]:
             data = _Width(view(counts)[r], width[r], room[0], room[1])
-            start_value[r] = _induct_optimistic(m, data, q, view(policy)[r], view(value)[r])
+            start_value[r] = _induct_optimistic(m, data, room[2], view(policy)[r], view(value)[r])
 
 
 @inner
@@ -307,10 +319,10 @@ def _with_noise(model, data, h, pair, local, follow):
     laws = model.laws
     row, end, gain = laws.row_start[pair], laws.row_start[pair + 1], _gain(model, h, local)
     if end - row == 1:
-        return gain + follow[laws.next_state[row]]
+        return gain + follow[model.kind[row]]
     visits, mean, plain, best = 0, 0.0, 0.0, -math.inf
     for i in range(row, end):
-        n, v = data.counts[i], follow[laws.next_state[i]]
+        n, v = data.counts[i], follow[model.kind[i]]
         visits += n
         mean += n * v
         plain += v
@@ -338,7 +350,7 @@ def _with_weights(model, weights, h, pair, local, follow):
     row, end = laws.row_start[pair], laws.row_start[pair + 1]
     total, mean, plain = 0.0, 0.0, 0.0
     for i in range(row, end):
-        w, v = weights[i], follow[laws.next_state[i]]
+        w, v = weights[i], follow[model.kind[i]]
         total += w
         mean += w * v
         plain += v

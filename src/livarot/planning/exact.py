@@ -2,6 +2,10 @@
 
     Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
 
+With a discount, rewards of the next state and terminal rewards g, it is r'(s, a, s') + discount V_{h+1}(s') in place of
+V_{h+1}(s'), and V_H = g (:mod:`livarot.model.after`).  Functions named ``..._kernel`` take and give normalised values,
+the others speak in the units of the rewards or costs that were given.
+
 The optimal policy follows Eq. (well state def pi star): among the actions within 1e-9 (1 + |Q|) of the best one, the
 action with the largest variance of V*_{h+1}; the first one if that ties too.
 """
@@ -19,29 +23,40 @@ from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import maximum
 from livarot.core.tolerances import TIE
-from livarot.core.views import Bundle, opened, part
+from livarot.core.views import Bundle, listing_of, opened, part
 from livarot.errors import bad, require_finite
+from livarot.model.after import After, after, first_actions, gains, last_filled, outcome_kinds, worth
+from livarot.model.derived import derived
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
+from livarot.planning.solution import Arrays, Solution
 
 
-class Solution(NamedTuple):
-    """Optimal values of every state and stage, reachable or not."""
+class Layout(NamedTuple):
+    """What it reads of a problem."""
 
-    value: FloatArray  # (H + 1, S)
-    q: FloatArray  # (H, S, A)
-    policy: Int32Array  # (H, S)
-    variance: FloatArray  # (H, S) of V*_{h+1} under the policy's action
+    row_start: IntArray
+    kind: Int32Array  # (rows,) of outcomes: their next states, or as :mod:`livarot.model.after` numbers them
+    stage_table: Int32Array
+    reward: FloatArray  # (H, S, A), -inf where the pair does not exist
+    after: After
+
+
+class ListedLayout(Layout):
+    """The same, listed once for all bundles; a copy is a plain one."""
+
+    listing: Any = None
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return Layout, tuple(self)
 
 
 class Stages(NamedTuple):
     """What every backward induction with known probabilities reads."""
 
-    row_start: IntArray
-    next_state: Int32Array
-    stage_table: Int32Array
-    reward: FloatArray  # (H, S, A)
+    model: Layout
+    room: FloatArray  # (kinds,)
     prob: FloatArray
     base: IntArray  # (H,)
 
@@ -54,25 +69,27 @@ def solve(mdp: MNLMDP) -> Solution:
     >>> round(float(livarot.solve(mdp).value[0, 0]), 4)
     3.5332
     """
-    return solve_kernel(require_model(mdp), transition_kernel(mdp))
+    problem = require_model(mdp)
+    return Solution.of(problem, solve_kernel(problem, transition_kernel(mdp)))
 
 
-def solve_kernel(problem: Problem, kernel: Kernel) -> Solution:
-    """:func:`solve` for probabilities that are already computed."""
+def solve_kernel(problem: Problem, kernel: Kernel) -> Arrays:
+    """:func:`solve` for probabilities that are already computed, in normalised units."""
     found = empty_solution(problem)
     _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(problem.n_actions))))
     return found
 
 
-def empty_solution(problem: Problem) -> Solution:
+def empty_solution(problem: Problem) -> Arrays:
     """The arrays of a solution, to be filled."""
     h, s, a = problem.reward.shape
-    return Solution(np.zeros((h + 1, s)), np.empty((h, s, a)), np.zeros((h, s), dtype=np.int32), np.empty((h, s)))
+    policy = np.zeros((h, s), dtype=np.int32) if problem.all_exist else first_actions(problem).copy()
+    return Arrays(last_filled(problem, np.zeros((h + 1, s))), np.empty((h, s, a)), policy, np.empty((h, s)))
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
-    """:func:`evaluate` for probabilities that are already computed and a policy that was checked."""
-    value = np.zeros((problem.horizon + 1, problem.n_states))
+    """:func:`evaluate` for probabilities that are already computed and a policy that was checked; normalised."""
+    value = last_filled(problem, np.zeros((problem.horizon + 1, problem.n_states)))
     _evaluate(Bundle(_Evaluating(stages_of(problem, kernel), *played(policy), value)))
     return value
 
@@ -85,26 +102,39 @@ def played(policy: NDArray[Any]) -> tuple[Int32Array, FloatArray]:
 
 
 def stages_of(problem: Problem, kernel: Kernel) -> Stages:
-    rows = problem.rows
-    return Stages(rows.row_start, rows.next_state, problem.stage_table, problem.reward, *kernel)
+    """The :class:`Stages` of a problem with a kernel."""
+    layout = _layout(problem)
+    return Stages(layout, np.empty(len(layout.after.state)), kernel.prob, kernel.base)
 
 
-def checked_solution(problem: Problem, solution: Any) -> Solution:
-    """The given solution; refused unless its arrays fit this problem."""
+@derived
+def _layout(problem: Problem) -> Layout:
+    parts = outcome_kinds(problem), problem.stage_table, gains(problem), after(problem)
+    layout = ListedLayout(problem.rows.row_start, *parts)
+    layout.listing = listing_of(layout)
+    return layout
+
+
+def checked_solution(problem: Problem, solution: Any) -> Arrays:
+    """The given solution in normalised units; refused unless its arrays fit this problem."""
     shape = problem.reward.shape
     expected = {"value": (shape[0] + 1, shape[1]), "q": shape, "policy": shape[:2], "variance": shape[:2]}
-    if not isinstance(solution, Solution):
+    if not isinstance(solution, Arrays):
         raise bad("solution", f"{type(solution).__name__} is not a Solution", cure="give livarot.solve(mdp)")
+    solution = solution.normalised if isinstance(solution, Solution) else solution
     for name, size in expected.items():
         check_shape(f"solution.{name}", getattr(solution, name), size)
-    numbers = {name: require_finite(f"solution.{name}", getattr(solution, name)) for name in ("value", "q", "variance")}
-    return solution._replace(policy=check_policy(problem, solution.policy), **numbers)
+    q = solution.q if problem.all_exist else np.where(problem.exists, solution.q, 0.0)
+    numbers = {"value": solution.value, "q": q, "variance": solution.variance}
+    numbers = {name: require_finite(f"solution.{name}", part) for name, part in numbers.items()}
+    return Arrays(numbers["value"], solution.q, check_policy(problem, solution.policy), numbers["variance"])
 
 
 def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:
     """V^pi_h(s), (H + 1, S), of a policy: actions int (H, S) or probabilities float (H, S, A)."""
     problem = require_model(mdp)
-    return evaluate_kernel(problem, transition_kernel(mdp), check_policy(problem, policy))
+    found = evaluate_kernel(problem, transition_kernel(mdp), check_policy(problem, policy))
+    return problem.units.values(found, problem.horizon)
 
 
 class _Solving(NamedTuple):
@@ -131,16 +161,17 @@ class _Evaluating(NamedTuple):
 def _solve(task):
     t = opened(task)
     horizon, n_states, n_actions = t.q.shape
-    n_pairs = n_states * n_actions
+    n_pairs, stages, model = n_states * n_actions, t.stages, t.stages.model
     for h in range(horizon - 1, -1, -1):
-        starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
-        weights, follow = part(t.stages.prob, t.stages.base[h] + starts[0], starts[n_pairs] - starts[0]), t.value[h + 1]
-        nexts = part(t.stages.next_state, starts[0], starts[n_pairs] - starts[0])
+        starts = part(model.row_start, model.stage_table[h] * n_pairs, n_pairs + 1)
+        weights = part(stages.prob, stages.base[h] + starts[0], starts[n_pairs] - starts[0])
+        follow = worth(model.after, t.value[h + 1], stages.room)
+        nexts = part(model.kind, starts[0], starts[n_pairs] - starts[0])
         for s in range(n_states):
             q = t.q[h, s]
             for a in range(n_actions):
-                total = t.stages.reward[h, s, a]
-                if h + 1 < horizon:  # after the last stage all values are 0
+                total = model.reward[h, s, a]
+                if h + 1 < horizon or not model.after.idle:  # after the last stage all values are 0
                     pair = s * n_actions + a
                     mean, spread = moments(
                         weights, nexts, follow, starts[pair] - starts[0], starts[pair + 1] - starts[0]
@@ -155,8 +186,10 @@ def _solve(task):
 def moments(weights, nexts, follow, row, end):
     """Mean and variance of the next value: in one pass around the value of the first outcome, so that nothing cancels.
 
-    Two sums side by side hide the latency of additions.
+    Two sums side by side hide the latency of additions.  Both are 0 for a pair without rows, which does not exist.
     """
+    if row == end:
+        return 0.0, 0.0
     pivot = follow[nexts[row]]
     first, second, other_first, other_second = 0.0, 0.0, 0.0, 0.0
     while row + 2 <= end:
@@ -197,20 +230,22 @@ def _evaluate(task):
     t = opened(task)
     horizon, n_states, n_played = t.actions.shape
     for h in range(horizon - 1, -1, -1):
+        follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
         for s in range(n_states):
             mixed = 0.0
             for i in range(n_played):
                 if t.weights[h, s, i] > 0.0:
-                    mixed += t.weights[h, s, i] * _expected(t, h, s, t.actions[h, s, i])
+                    mixed += t.weights[h, s, i] * _expected(t.stages, h, s, t.actions[h, s, i], follow)
             t.value[h, s] = mixed
 
 
 @inner
-def _expected(t, h, s, a):
-    """r + E[V] of one pair."""
-    _, n_states, n_actions = t.stages.reward.shape
-    pair = (t.stages.stage_table[h] * n_states + s) * n_actions + a
-    total = t.stages.reward[h, s, a]
-    for row in range(t.stages.row_start[pair], t.stages.row_start[pair + 1]):
-        total += t.stages.prob[t.stages.base[h] + row] * t.value[h + 1, t.stages.next_state[row]]
+def _expected(stages, h, s, a, follow):
+    """r + E[v] of one pair."""
+    model = stages.model
+    _, n_states, n_actions = model.reward.shape
+    pair = (model.stage_table[h] * n_states + s) * n_actions + a
+    total = model.reward[h, s, a]
+    for row in range(model.row_start[pair], model.row_start[pair + 1]):
+        total += stages.prob[stages.base[h] + row] * follow[model.kind[row]]
     return total

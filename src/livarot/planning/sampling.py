@@ -31,6 +31,7 @@ from livarot.core.jit import jit
 from livarot.core.law import coordinate, pair_columns, pair_law
 from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_non_negative
+from livarot.model.after import after, blank_policy, blank_values, worth
 from livarot.model.compiled import plan_model
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
@@ -75,18 +76,17 @@ def sampled_plan(problem: Problem, estimate: Estimate, radius: float, rule: Samp
     """Plan for R replicas with beta = ``radius`` and standard normals (R, H, M, d), M >= 1."""
     require_non_negative("radius", radius)
     check_estimate(problem, estimate)
-    replicas, horizon, n_states = len(estimate.theta), problem.horizon, problem.n_states
+    replicas, horizon = len(estimate.theta), problem.horizon
     if normals.shape[:2] != (replicas, horizon) or normals.ndim != 4 or normals.shape[3] != problem.dim:
         raise bad("normals", f"has shape {normals.shape}", cure=f"give ({replicas}, {horizon}, M, {problem.dim})")
-    value = np.zeros((replicas, horizon + 1, n_states))
-    policy = np.zeros((replicas, horizon, n_states), dtype=np.int32)
-    start_value = np.zeros(replicas)
+    value, policy, start_value = blank_values(problem, replicas), blank_policy(problem, replicas), np.zeros(replicas)
     xi = correlated(problem, estimate.whiten, problem.stage_parameter, normals).reshape(replicas, horizon, -1)
     second = rule.constant * horizon * radius**2 if isinstance(rule, OutcomeSampling) else 0.0
     how = float(horizon * radius), isinstance(rule, OutcomeSampling), float(second)
     theta, whiten = np.ascontiguousarray(estimate.theta), np.ascontiguousarray(estimate.whiten)
     n, rows, samples = problem.max_reachable, problem.rows, normals.shape[2]
-    numbers = np.empty(problem.n_actions + problem.dim + n + samples + n * samples + rows.n_rows + rows.n_pairs)
+    size = problem.n_actions + problem.dim + n + samples + n * samples + rows.n_rows + rows.n_pairs
+    numbers = np.empty(size + len(after(problem).state))
     memory = numbers, np.full((2, rows.n_pairs), -1)
     _backward(plan_model(problem), how, theta, whiten, xi, *memory, policy, value, start_value)
     radii = np.full(replicas, float(radius))
@@ -120,6 +120,7 @@ class _Room(NamedTuple):
     dots: Any  # (U, M) phi_i . xi^(m)
     p: Any  # (rows,)
     largest: Any  # (pairs,) the largest norm
+    ahead: Any  # (kinds,) what outcomes are worth, if that is not V
     hat: Any  # (pairs,) the outcome that has it
     known: Any  # (pairs,) for which (replica, parameter) these three were filled
 
@@ -137,6 +138,7 @@ def _room(model, dim, samples, numbers, whole):
         matrix(numbers, first + samples, n, samples),
         part(numbers, first + samples + n * samples, len(model.graph.next_state)),
         part(numbers, last, len(model.graph.pair_block)),
+        part(numbers, last + len(model.graph.pair_block), len(model.after.state)),
         whole[0],
         whole[1],
     )
@@ -152,17 +154,18 @@ def _backward(model, how, theta, whiten, xi, numbers, whole, policy, value, star
         for h in range(horizon - 1, -1, -1):
             k, first = m.stage_parameter[h], m.stage_table[h] * m.reward.shape[1] * n_actions
             drawn = matrix(view(xi)[r, h], 0, theta.shape[2], len(room.mean))
+            follow = worth(m.after, values[h + 1], room.ahead)
             for node in range(m.node_start[h], m.node_start[h + 1]):
                 s = m.node_state[node]
                 for a in range(n_actions):
                     pair, gain = first + s * n_actions + a, m.reward[h, s, a]
                     if m.graph.pair_block[pair] < 0:
-                        hope = gain + known_law(m.graph, pair, values[h + 1])
+                        hope = gain + known_law(m.graph, pair, follow)
                     else:
                         if room.known[pair] != r * theta.shape[1] + k:
                             room.known[pair] = r * theta.shape[1] + k
                             _remember(m.graph, pair, view(theta)[r, k], view(whiten)[r, k], room)
-                        hope = _hope(m.graph, pair, gain, values[h + 1], drawn, how, room)
+                        hope = _hope(m.graph, pair, gain, follow, drawn, how, room)
                     room.q[a] = min(hope, float(horizon))
                 values[h, s], own[h, s] = greedy(room.q)
         start_value[r] = mean_at_start(m.node_start, m.node_state, m.start, values[0])

@@ -13,8 +13,10 @@ from livarot.core.tolerances import TIE
 
 @inner
 def known_law(graph, pair, follow):
-    """E[V] of a pair whose law is known: one outcome, or probabilities from the offsets alone."""
+    """E[V] of a pair whose law is known: one outcome, or probabilities from the offsets alone; 0 if it has no row."""
     row, end = graph.row_start[pair], graph.row_start[pair + 1]
+    if end == row:
+        return follow[0] * 0.0
     if end - row == 1:
         return follow[graph.next_state[row]]
     top = graph.offset[row]

@@ -21,13 +21,14 @@ from livarot.core.inner import inner
 from livarot.core.jit import Kernel, compile_only, jit
 from livarot.core.tolerances import SUM_SLACK
 from livarot.core.views import Bundle, flat, opened, view
+from livarot.model.after import after, blank_values, gains, outcome_kinds, worth
 from livarot.model.episodes import Episodes, Plan
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
+from livarot.running.coverage import coverage
 from livarot.simulation.rollout import World, rollout, rollout_mixed, unplayed
 
-LAST_BIT = 1 << 31  # of a word of ``RunResult.stage_bits``
 REFUSED, DOUBTFUL, FINE = 0, 1, 2  # verdicts on a plan: not played; some distance is not a number; as it should be
 _NOTHING, _NO_TABLE = np.empty(0), np.empty((0, 0, 0))
 
@@ -51,7 +52,11 @@ class Truth(NamedTuple):
     world: World
     node_start: Any
     node_state: Any
-    reward: Any  # (H, S, A)
+    reward: Any  # (H, S, A), -inf where the pair does not exist
+    kind: Any  # (rows,) of outcomes ...
+    after: Any  # ... and what they are worth, :mod:`livarot.model.after`
+    more: Any  # (rows,) what the next state adds to the reward, or nothing
+    all_exist: int  # do all actions exist in all states?
     value: Any  # (R or 1, S) V*_1
     variance: Any  # (R or 1, H, S)
     optimum: Any  # (R or 1,) V*_1(s_1)
@@ -71,7 +76,8 @@ class Scene(NamedTuple):
     first: int  # the episode that the uniforms begin with
     judged: Any  # (R, H, S) the policies judged last: most agents keep most of their policies most of the time
     worth: Any  # (R,) their values
-    room: Any  # (H + 1, S) for a value function; the last row stays 0
+    room: Any  # (H + 1, S) for a value function; the last row stays V_H
+    ahead: Any  # (kinds,)
     away: Any  # (d,)
 
 
@@ -101,7 +107,11 @@ class Judge:
         self.truth = Truth(
             World.of(problem, np.stack([kernel.prob for kernel in kernels]), kernels[0].base),
             *problem.nodes,
-            np.ascontiguousarray(problem.reward),
+            gains(problem),
+            outcome_kinds(problem),
+            after(problem),
+            _NOTHING if problem.next_reward is None else problem.next_reward,
+            int(problem.all_exist),
             value,
             np.stack([s.variance for s in solutions]),
             value @ problem.start,
@@ -114,7 +124,8 @@ class Judge:
     def seat(self, record: Record, uniforms: FloatArray, luck: Callable[[], FloatArray], first: int = 0) -> None:
         """Episodes from ``first`` on have these uniforms; ``luck`` draws those of actions, if they are needed."""
         replicas, horizon, n_states = uniforms.shape[1], self.problem.horizon, self.problem.n_states
-        rooms = np.empty(replicas), np.zeros((horizon + 1, n_states)), np.empty(self.problem.dim)
+        values, ahead = blank_values(self.problem, 1)[0], np.empty(len(self.truth.after.state))
+        rooms = np.empty(replicas), values, ahead, np.empty(self.problem.dim)
         judged = np.full((replicas, horizon, n_states), -1, dtype=np.int32)
         self._replicas, self._luck = replicas, luck
         self._scene = Bundle(Scene(self.truth, record, uniforms, _NO_TABLE, first, judged, *rooms))
@@ -172,9 +183,11 @@ def play(scene, t, policy, start_value, upper, inner_gap, sets, states, actions,
     truth = scene.truth
     if not (fitting_shape(scene, policy.shape) and fitting_actions(truth, flat(policy)) and fitting(scene, beliefs)):
         return REFUSED
+    if not (truth.all_exist or existing_actions(truth, policy)):
+        return REFUSED
     rollout(truth.world, policy, scene.uniforms[t - scene.first], states, actions, view(choices))
-    start_values(truth, policy, scene.judged, scene.room, scene.worth)
-    score(truth, states, actions, scene.worth, scene.record, t)
+    start_values(truth, policy, scene)
+    score(truth, states, actions, view(choices), scene.worth, scene.record, t)
     return believed(scene, t, beliefs)
 
 
@@ -189,8 +202,8 @@ def play_mixed(scene, t, policy, start_value, upper, inner_gap, sets, states, ac
         return REFUSED
     place = t - scene.first
     rollout_mixed(truth.world, laws, scene.uniforms[place], scene.luck[place], states, actions, view(choices))
-    start_values_mixed(truth, laws, scene.judged, scene.room, scene.worth)
-    score(truth, states, actions, scene.worth, scene.record, t)
+    start_values_mixed(truth, laws, scene)
+    score(truth, states, actions, view(choices), scene.worth, scene.record, t)
     return believed(scene, t, beliefs)
 
 
@@ -211,15 +224,34 @@ def fitting_actions(truth, actions):
 
 
 @inner
+def existing_actions(truth, policy):
+    """Do the actions exist in their states?"""
+    good, (tables, horizon, n_states) = True, policy.shape
+    for i in range(tables * horizon):
+        for s in range(n_states):
+            good &= exists(truth.world, i % horizon, s, policy[i // horizon, i % horizon, s])
+    return good
+
+
+@inner
+def exists(world, h, s, a):
+    """Does the action lead anywhere?"""
+    pair = (world.stage_table[h] * len(world.start) + s) * world.n_actions + a
+    return world.row_start[pair + 1] > world.row_start[pair]
+
+
+@inner
 def fitting_laws(truth, laws):
-    """Are they probabilities over the actions?"""
+    """Are they probabilities over the actions that exist?"""
     tables, n_states, n_actions = laws.shape
-    good = n_actions == truth.world.n_actions
+    good, horizon = n_actions == truth.world.n_actions, len(truth.reward)
     for i in range(tables * n_states if good else 0):
         law, total = laws[i // n_states, i % n_states], 0.0
         for a in range(n_actions):
             total += law[a]
             good &= law[a] >= 0.0
+            if law[a] > 0.0 and not truth.all_exist:
+                good &= exists(truth.world, (i // n_states) % horizon, i % n_states, a)
         good &= abs(total - 1.0) < SUM_SLACK
     return good
 
@@ -254,12 +286,13 @@ def believed(scene, t, beliefs):
 
 
 @inner
-def plus_next(world, r, h, s, a, value, total):
-    """total + E[V_{h+1}(s') | s, a] in the model of replica r."""
+def plus_next(truth, r, h, s, a, follow, total):
+    """total + E[v | s, a] in the model of replica r, v what the outcomes of stage h are worth."""
+    world = truth.world
     prob, base = world.prob[r if len(world.prob) > 1 else 0], world.base[h]
     pair = (world.stage_table[h] * len(world.start) + s) * world.n_actions + a
     for row in range(world.row_start[pair], world.row_start[pair + 1]):
-        total += prob[base + row] * value[h + 1, world.next_state[row]]
+        total += prob[base + row] * follow[truth.kind[row]]
     return total
 
 
@@ -273,23 +306,24 @@ def at_start(truth, value):
 
 
 @inner
-def start_values(truth, policy, judged, value, worth):
+def start_values(truth, policy, scene):
     """start . V^pi_1 over the reachable states; a policy that has not changed since it was judged keeps its value."""
-    horizon = len(truth.reward)
-    for r in range(len(worth)):
+    horizon, value = len(truth.reward), scene.room
+    for r in range(len(scene.worth)):
         table = policy[r if len(policy) > 1 else 0]
-        if not another(truth, table, judged[r]):
+        if not another(truth, table, scene.judged[r]):
             continue
         if r > 0 and len(policy) == 1 and len(truth.world.prob) == 1:
-            worth[r] = worth[0]
+            scene.worth[r] = scene.worth[0]
             continue
         for h in range(horizon - 1, -1, -1):
+            follow, last = worth(truth.after, value[h + 1], scene.ahead), h == horizon - 1 and truth.after.idle
             for node in range(truth.node_start[h], truth.node_start[h + 1]):
                 s = truth.node_state[node]
                 a = table[h, s]
-                ahead = plus_next(truth.world, r, h, s, a, value, 0.0) if h < horizon - 1 else 0.0
+                ahead = 0.0 if last else plus_next(truth, r, h, s, a, follow, 0.0)
                 value[h, s] = truth.reward[h, s, a] + ahead
-        worth[r] = at_start(truth, value)
+        scene.worth[r] = at_start(truth, value)
 
 
 @inner
@@ -305,24 +339,27 @@ def another(truth, table, judged):
 
 
 @inner
-def start_values_mixed(truth, laws, judged, value, worth):
+def start_values_mixed(truth, laws, scene):
     """start . V^pi_1 of policies that draw their actions, (R H or H, S, A)."""
-    horizon = len(truth.reward)
-    for r in range(len(worth)):
+    horizon, value = len(truth.reward), scene.room
+    for r in range(len(scene.worth)):
         table = r * horizon if len(laws) > horizon else 0
         for h in range(horizon - 1, -1, -1):
+            follow = worth(truth.after, value[h + 1], scene.ahead)
             for node in range(truth.node_start[h], truth.node_start[h + 1]):
                 s = truth.node_state[node]
                 mixed = 0.0
                 for a in range(truth.world.n_actions):
-                    mixed += laws[table + h, s, a] * plus_next(truth.world, r, h, s, a, value, truth.reward[h, s, a])
+                    gain = truth.reward[h, s, a]
+                    if gain >= 0.0:  # the action exists
+                        mixed += laws[table + h, s, a] * plus_next(truth, r, h, s, a, follow, gain)
                 value[h, s] = mixed
-        worth[r] = at_start(truth, value)
-        judged[r, 0, truth.node_state[0]] = -1  # not an action: whatever comes next is a different policy
+        scene.worth[r] = at_start(truth, value)
+        scene.judged[r, 0, truth.node_state[0]] = -1  # not an action: whatever comes next is a different policy
 
 
 @inner
-def score(truth, states, actions, worth, record, t):
+def score(truth, states, actions, choices, worth, record, t):
     """Regret, realised regret and the increment of sigma_bar^2 of episode t."""
     horizon = len(truth.reward)
     for r in range(len(states)):
@@ -331,59 +368,21 @@ def score(truth, states, actions, worth, record, t):
         for h in range(horizon):
             total += truth.reward[h, states[r, h], actions[r, h]]
             spread += truth.variance[own, h, states[r, h]]
+        if len(truth.after.state) > 0 or not truth.after.idle:
+            total = earned(truth, states[r], actions[r], choices[r])
         record.regret[t, r] = truth.optimum[own] - worth[r]
         record.realised[t, r] = truth.value[own, states[r, 0]] - total
         record.variance[t, r] = spread / (horizon * horizon * horizon)
 
 
 @inner
-def coverage(truth, beliefs, covered, bits, away):
-    """1 where |theta* - center|_gram <= radius for every parameter; a parameter's bit is set where it holds for it.
-
-    Returns whether all distances are numbers.
-    """
-    parameters, d = truth.theta.shape[1], truth.theta.shape[2]
-    size = truth.gram_start[len(truth.gram_start) - 1]
-    target, middle, metric = flat(truth.theta), flat(beliefs.center), flat(beliefs.gram)
-    radius, numbers = beliefs.radius, True
-    for r in range(len(radius)):
-        limit = radius[r] * radius[r] * (1.0 + 1e-12)
-        inside, word, bit = True, 0, 1
-        for k in range(bits.shape[1]):
-            bits[r, k] = 0
-        for k in range(parameters):
-            first, here = ((r if len(truth.theta) > 1 else 0) * parameters + k) * d, (r * parameters + k) * d
-            total = square_distance(truth, target, first, middle, here, metric, (r * parameters + k) * size, away)
-            if total <= limit:  # NaN is not inside
-                bits[r, word] |= np.int32(bit)
-            else:
-                inside = False
-                numbers &= total < np.inf
-            bit *= 2
-            if bit > LAST_BIT:
-                word, bit = word + 1, 1
-        covered[r] = 1.0 if inside else 0.0
-    return numbers
-
-
-@inner
-def square_distance(truth, target, first, middle, here, metric, at, away):
-    """|x|^2 in the packed metric that begins at ``at``, x = target - middle, from ``first`` and ``here`` on."""
-    total = 0.0
-    for b in range(len(truth.block_start) - 1):
-        base, n = truth.block_start[b], truth.block_start[b + 1] - truth.block_start[b]
-        row = at + truth.gram_start[b]
-        if n == 2:  # the same, unrolled
-            c, e = truth.block_coords[base], truth.block_coords[base + 1]
-            x, y = target[first + c] - middle[here + c], target[first + e] - middle[here + e]
-            total += x * x * metric[row] + y * (2.0 * metric[row + 2] * x + metric[row + 3] * y)
-            continue
-        for i in range(n):  # twice what is below the diagonal: the Gram matrix is symmetric
-            c = truth.block_coords[base + i]
-            x, part = target[first + c] - middle[here + c], 0.0
-            away[i] = x
-            for j in range(i):
-                part += metric[row + j] * away[j]
-            total += x * (2.0 * part + metric[row + i] * x)
-            row += n
-    return total
+def earned(truth, states, actions, choices):
+    """The discounted rewards of an episode, with those of next states and of the last one."""
+    world, total, faded = truth.world, 0.0, 1.0
+    for h in range(len(actions)):
+        total += faded * truth.reward[h, states[h], actions[h]]
+        if len(truth.more) > 0:
+            pair = (world.stage_table[h] * len(world.start) + states[h]) * world.n_actions + actions[h]
+            total += faded * truth.more[world.row_start[pair] + choices[h]]
+        faded *= truth.after.discount
+    return total + faded * truth.after.end[states[len(actions)]]

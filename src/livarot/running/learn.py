@@ -34,7 +34,8 @@ from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad, require_callable, require_positive_int, shown
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import MNLMDP, Problem, require_problem
-from livarot.model.validation import FeatureFunction, RewardLike
+from livarot.model.rewards import RewardLike
+from livarot.model.validation import FeatureFunction
 from livarot.planning.exact import solve
 from livarot.running.stepwise import LearnState, Online, number_of
 from livarot.simulation.streams import stream
@@ -270,7 +271,7 @@ def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Pr
     known = features
     ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in told.terminal_states or ()})
 
-    def with_ends(h: int, s: int, a: int) -> tuple[Any, Any]:
+    def with_ends(h: int, s: int, a: int) -> tuple[Any, Any] | None:
         return ([s], np.zeros((1, width))) if s in ends else known(h, s, a)
 
     going = next((s for s in range(n_states) if s not in ends), None)
@@ -292,7 +293,7 @@ def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Pr
 
 def _width(features: FeatureFunction, state: int) -> int:
     """d, as the user's function returns it in some state."""
-    answer = features(0, state, 0)
+    answer: Any = features(0, state, 0)
     try:
         return int(np.shape(answer[1])[-1])
     except (TypeError, IndexError, ValueError) as error:

@@ -87,10 +87,12 @@ class Replicas:
             if progress is not None:
                 progress(len(seeds))
 
-    def found(self) -> dict[str, NDArray[Any]]:
-        """The columns, (R, T) each, and under ``STAGES`` the coverage bits (R, T, words)."""
-        found: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(c.T) for name, c in self.columns.items()}
-        return found | {STAGES: np.ascontiguousarray(self.bits.transpose(1, 0, 2))}
+    def found(self, n_episodes: int | None = None) -> dict[str, NDArray[Any]]:
+        """The columns of the first episodes, or of all, (R, T) each, and under ``STAGES`` their bits (R, T, words)."""
+        found: dict[str, NDArray[Any]] = {
+            name: np.ascontiguousarray(c[:n_episodes].T) for name, c in self.columns.items()
+        }
+        return found | {STAGES: np.ascontiguousarray(self.bits[:n_episodes].transpose(1, 0, 2))}
 
 
 def models_at(truths: Sequence[Truth], episode: int) -> list[MNLMDP]:

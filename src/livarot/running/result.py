@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,8 @@ from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.extras import extras_explained
 from livarot.file_layout import Entry, Layout, Misfit, Tensor, check_range
+from livarot.model.shown import html_of, text_of
+from livarot.model.units import PLAIN, Units, units_of
 from livarot.storage import load_tensors, reading, save_tensors
 from livarot.system.sizes import require_memory
 from livarot.theory.audits.facts import check_facts
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("regret", "realised_regret", "variance", "optimism_gap", "optimism_loss", "inner_gap", "covered")
+SCALED = ("regret", "realised_regret", "optimism_gap", "optimism_loss")  # differences of values
 WORD = 32  # parameters per word of ``stage_bits``
 SLACK = 1e-6  # for rounding
 # lowest and highest value (of a regret: per step of the horizon, as rewards are in [0, 1]); whether every run has it
@@ -44,6 +47,7 @@ LAYOUT = Layout(
         "settings": Entry(str),
         "horizon": Entry(int, 1, 2.0**31 - 1.0),
         "facts": Entry(dict, optional=True),
+        "units": Entry(list, optional=True),  # where rewards were mapped into [0, 1]
     },
     {"seeds": Tensor("int64", ("seeds",), low=0)}
     | {name: Tensor("float64", ("seeds", "episodes"), finite=False) for name in COLUMNS}
@@ -75,9 +79,12 @@ class Coverage(NamedTuple):
         return f"{kind}, {told}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
     """Arrays (seeds, T), one number per seed and episode; what an agent does not have is masked, never NaN.
+
+    Regrets and gaps are in the units of the rewards or costs that the model was given (``units``); :attr:`normalised`
+    has them for rewards in [0, 1], as bounds and audits need them, and so has ``columns``.
 
     ``regret`` V*(s1) - V^{pi_t}(s1), exact; ``realised_regret`` V*(s1) minus the rewards really earned (the paper's);
     ``variance`` the increment of sigma_bar^2; ``optimism_gap`` the plan's own value minus V*; ``optimism_loss`` a
@@ -96,6 +103,38 @@ class RunResult:
     columns: dict[str, np.ma.MaskedArray[Any, Any]] = field(repr=False)
     facts_source: dict[str, Any] | Callable[[], dict[str, Any]] = field(default_factory=dict, repr=False)
     stage_bits: NDArray[np.int32] | None = field(default=None, repr=False)
+    units: Units = PLAIN
+
+    @property
+    def normalised(self) -> RunResult:
+        """The same result for rewards in [0, 1]."""
+        return self if self.units.scale == 1.0 else replace(self, units=PLAIN, facts_source=self.facts)
+
+    def _in_units(self, name: str) -> np.ma.MaskedArray[Any, Any]:
+        """A column; differences of values in the user's units."""
+        column = self.columns[name]
+        return column if self.units.scale == 1.0 or name not in SCALED else self.units.scale * column
+
+    def __repr__(self) -> str:
+        return text_of(f"RunResult({self.agent})", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of(f"RunResult({self.agent})", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        total = self.regret.sum(axis=1)
+        error = total.std(ddof=1) / math.sqrt(len(total)) if len(total) > 1 else None
+        lines = {
+            "agent": self.settings,
+            "runs": f"{len(self.seeds)} seeds of {self.n_episodes} episodes, horizon {self.horizon}",
+            "regret": f"{total.mean():.6g}" + ("" if error is None else f" +- {error:.2g} (standard error)"),
+            "last tenth": f"{self.regret[:, -max(1, self.n_episodes // 10) :].mean():.6g} per episode",
+        }
+        if self.units.scale != 1.0:
+            lines["normalised"] = f"{self.columns['regret'].sum(axis=1).mean():.6g}, for rewards in [0, 1]"
+        if self.covered.count():
+            lines["coverage"] = f"{self.covered.mean():.2%} of episodes have theta* in all sets"
+        return lines
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -111,23 +150,24 @@ class RunResult:
 
     @property
     def regret(self) -> FloatArray:
-        return np.asarray(self.columns["regret"])
+        return np.asarray(self._in_units("regret"))
 
     @property
     def realised_regret(self) -> FloatArray:
-        return np.asarray(self.columns["realised_regret"])
+        return np.asarray(self._in_units("realised_regret"))
 
     @property
     def variance(self) -> FloatArray:
+        """Always normalised: sigma_bar has no units."""
         return np.asarray(self.columns["variance"])
 
     @property
     def optimism_gap(self) -> np.ma.MaskedArray[Any, Any]:
-        return self.columns["optimism_gap"]
+        return self._in_units("optimism_gap")
 
     @property
     def optimism_loss(self) -> np.ma.MaskedArray[Any, Any]:
-        return self.columns["optimism_loss"]
+        return self._in_units("optimism_loss")
 
     @property
     def inner_gap(self) -> np.ma.MaskedArray[Any, Any]:
@@ -212,7 +252,7 @@ class RunResult:
             "episode": np.tile(np.arange(1, n_episodes + 1), n_seeds),
         }
         for name in COLUMNS:
-            column = self.covered if name == "covered" else self.columns[name]
+            column = self.covered if name == "covered" else self._in_units(name)
             masked = np.ma.getmaskarray(column).reshape(-1)
             data = np.ma.getdata(column).reshape(-1)
             series = pd.Series(data, dtype="boolean" if name == "covered" else "Float64")
@@ -221,17 +261,17 @@ class RunResult:
         return pd.DataFrame(table)
 
     def plot(self, axes: Axes | None = None, *, realised: bool = False, label: str | None = None) -> Axes:
-        """Mean cumulative regret with one standard deviation over seeds."""
+        """Mean cumulative regret, with a band of the 10 to 90 % quantiles over seeds: never below the least of them."""
         with extras_explained():
             import matplotlib.pyplot as plt
 
         if axes is None:
             _, axes = plt.subplots()
         curves = self.cumulative_realised_regret if realised else self.cumulative_regret
-        mean, sd = curves.mean(axis=0), curves.std(axis=0)
+        low, high = np.quantile(curves, (0.1, 0.9), axis=0)
         episodes = np.arange(1, self.n_episodes + 1)
-        (line,) = axes.plot(episodes, mean, label=label or self.agent)
-        axes.fill_between(episodes, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, linewidth=0)
+        (line,) = axes.plot(episodes, curves.mean(axis=0), label=label or self.agent)
+        axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
         axes.set_ylabel("cumulative regret" + (" (realised)" if realised else ""))
         axes.legend()
@@ -248,6 +288,8 @@ class RunResult:
         header: dict[str, Any] = {"agent": self.agent, "settings": self.settings, "horizon": self.horizon}
         if self.facts:
             header["facts"] = self.facts
+        if self.units != PLAIN:
+            header["units"] = list(map(float, self.units))
         save_tensors(path, tensors, kind="run-result", header=header)
 
     @classmethod
@@ -272,6 +314,7 @@ class RunResult:
                 columns,
                 header.get("facts", {}),
                 tensors.get("stage_bits"),
+                units_of(header["units"]) if "units" in header else PLAIN,
             )
             _check(result)
         return result
@@ -279,7 +322,7 @@ class RunResult:
 
 def _check(result: RunResult) -> None:
     """See :meth:`RunResult.load`."""
-    if result.regret.size == 0:
+    if result.columns["regret"].size == 0:
         raise Misfit("it has no episodes")
     for name, column in result.columns.items():
         low, high, always = RANGES[name]

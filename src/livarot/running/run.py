@@ -14,16 +14,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from livarot.agents.base import Agent, declared
 from livarot.envs.drifting import Drifting
-from livarot.errors import bad, require_callable, require_positive_int
+from livarot.errors import Interrupted, bad, require_positive_int
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP, Problem, not_a_model
-from livarot.running.loop import STAGES, Progress, Replicas, Truth
+from livarot.running.loop import STAGES, Replicas, Truth
 from livarot.running.result import COLUMNS, RunResult
 from livarot.simulation.streams import seed_list
+from livarot.system.progress import Asked, counted
 from livarot.system.sizes import require_memory
 from livarot.system.threads import Look, in_threads
 from livarot.theory.audits.facts import facts_of
@@ -38,7 +38,7 @@ def run(
     seed: int | Sequence[int] = 0,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Asked = None,
 ) -> RunResult:
     """Let an agent learn for ``n_episodes`` and report its regret, per seed and episode.
 
@@ -46,7 +46,9 @@ def run(
     A model may be :class:`livarot.envs.Drifting`: each episode is then played in, and judged by, the model of its
     time, so ``regret`` is the dynamic regret, V*_t(s1) - V_t^{pi_t}(s1) against the moving optimum.
     ``workers`` is the largest number of threads over seeds; small problems, whose episodes are mostly Python, use one.
-    ``progress(n)`` is called with the number of replica-episodes just done; what it raises ends the run.
+    ``progress``: None is a bar if the run takes long in a terminal or a notebook, True or False always or never one; a
+    function is called with the number of replica-episodes just done, and what it raises ends the run.
+    Ctrl-C raises :class:`livarot.Interrupted`, whose ``result`` has the episodes that all seeds have played.
 
     >>> import livarot
     >>> mdp = livarot.envs.hard_chain(5, gap=0.1)
@@ -57,7 +59,6 @@ def run(
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("workers", workers)
     require_agent(agent)
-    require_callable(progress=progress)
     seeds = seed_list(seed)
     models = _check_models(mdp, len(seeds))
     require_memory("n_episodes", "the results of all episodes", 2 * len(seeds) * n_episodes * (len(COLUMNS) + 1))
@@ -65,20 +66,38 @@ def run(
     cuts = [len(seeds) * w // workers for w in range(workers + 1)]
     parts = [slice(first, last) for first, last in pairwise(cuts)]
 
-    def work(part: slice, look: Look) -> dict[str, NDArray[Any]]:
-        def after(count: int) -> None:
+    begun: dict[int, Replicas] = {}
+
+    def work(part: slice, look: Look) -> Replicas:
+        def after(done: int) -> None:
             look()
-            if progress is not None:
-                progress(count)
+            if count is not None:
+                count(done)
 
         own = models if len(models) == 1 else models[part]
         chosen = declared(agent).select(part)
-        replicas = Replicas(own, chosen, n_episodes, seeds[part])
-        replicas.advance(n_episodes, after if workers > 1 else progress)
-        return replicas.found()
+        replicas = begun[part.start] = Replicas(own, chosen, n_episodes, seeds[part])
+        replicas.advance(n_episodes, after if workers > 1 else count)
+        return replicas
 
     models[0].problem.nodes  # noqa: B018 (made once, before the threads share it)
-    found = in_threads(work, parts, workers)
+    with counted(progress, len(seeds) * n_episodes, "episodes") as count:
+        try:
+            found = in_threads(work, parts, workers)
+        except KeyboardInterrupt as stop:
+            played = min((begun[part.start].episode if part.start in begun else 0) for part in parts)
+            if played == 0:
+                raise
+            kept = _result([begun[part.start] for part in parts], models, agent, seeds, played)
+            raise Interrupted(f"stopped after {played} of {n_episodes} episodes, which are in .result", kept) from stop
+    return _result(found, models, agent, seeds, n_episodes)
+
+
+def _result(
+    parts: Sequence[Replicas], models: Sequence[Truth], agent: Agent[Any], seeds: Sequence[int], n_episodes: int
+) -> RunResult:
+    """The first ``n_episodes`` of all replicas."""
+    found = [part.found(n_episodes) for part in parts]
     columns = {name: np.concatenate([part[name] for part in found]) for name in COLUMNS}
     bits = np.concatenate([part[STAGES] for part in found])
     problem = models[0].problem
@@ -90,6 +109,7 @@ def run(
         columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
         facts_source=partial(_facts, models, agent, n_episodes),
         stage_bits=None if np.isnan(columns["covered"]).all() else bits,
+        units=problem.units,
     )
 
 

@@ -117,6 +117,9 @@ class Online:
             given = reward if real else shown(reward)
             raise bad("reward", f"{given} after {self._where(h, s, a)}", cure="check the environment")
         outcomes = self.problem.next_states(h, s, a).tolist()
+        if not outcomes:
+            cure = "take one that problem.available has"
+            raise bad("action", f"does not exist at {self._where(h, s, a)}", cure=cure)
         if following not in outcomes:
             reachable = ", ".join(map(str, outcomes[:8]))
             raise bad(
@@ -148,8 +151,9 @@ class Online:
         """Does a state, from a stage on, lead nowhere but to itself?  (H + 1, S)"""
         rows, size = self.problem.rows, (-1, self.problem.n_states, self.problem.n_actions)
         single = rows.outcomes.reshape(size) == 1
-        itself = rows.next_state[rows.row_start[:-1]].reshape(size) == np.arange(size[1])[:, None]
-        table = (single & itself).all(axis=2)  # (tables, S)
+        first = np.minimum(rows.row_start[:-1], rows.n_rows - 1)  # pairs without rows do not exist
+        itself = rows.next_state[first].reshape(size) == np.arange(size[1])[:, None]
+        table = ((single & itself) | (rows.outcomes == 0).reshape(size)).all(axis=2)  # (tables, S)
         stays = np.ones((self.problem.horizon + 1, self.problem.n_states), dtype=np.bool_)
         for h in range(self.problem.horizon - 1, -1, -1):
             stays[h] = stays[h + 1] & table[self.problem.stage_table[h]]

@@ -24,12 +24,14 @@ import numpy as np
 from livarot.agents.base import Agent
 from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import TIE
-from livarot.errors import LivarotError, bad, require_callable, require_positive_int, shown
+from livarot.errors import Interrupted, LivarotError, bad, require_callable, require_positive_int, shown
 from livarot.extras import extras_explained
 from livarot.model.episodes import require_agent
 from livarot.model.problem import MNLMDP
+from livarot.model.shown import html_of, text_of
 from livarot.running.result import RunResult
 from livarot.running.run import run
+from livarot.system.progress import counted
 from livarot.system.threads import Progress, Tally
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ METRICS = ("regret", "realised_regret")
 Metric = Callable[[RunResult], Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TuneResult:
     """Every point of the grid with its scores, in grid order; smaller is better."""
 
@@ -54,6 +56,20 @@ class TuneResult:
     points: tuple[dict[str, Any], ...]
     agents: tuple[Agent[Any], ...] = field(repr=False)
     scores: FloatArray = field(repr=False)  # (points, seeds)
+
+    def __repr__(self) -> str:
+        return text_of(f"TuneResult({self.agent})", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of(f"TuneResult({self.agent})", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        sizes = f"{len(self.points)} points, {len(self.seeds)} seeds of {self.n_episodes} episodes"
+        lines = {"metric": f"{self.metric}, smaller is better", "grid": sizes, "best": repr(self.best)}
+        for rank, i in enumerate(np.argsort(self.mean, kind="stable")[:6].tolist(), start=1):
+            settings = ", ".join(f"{name}={_plain(value)}" for name, value in self.points[i].items())
+            lines[f"{rank}."] = f"{self.mean[i]:.6g} +- {self.se[i]:.2g}  {settings}"
+        return lines
 
     @property
     def mean(self) -> FloatArray:
@@ -122,14 +138,15 @@ def tune(
     budget: int = 12,
     metric: str | Metric = "regret",
     reserved: Iterable[int] = RESERVED,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> TuneResult:
     """Try every combination of ``grid`` (name of a field -> values) and find the one of least mean ``metric``.
 
     ``agent`` is an agent, whose other settings are kept, or a class, whose defaults are taken.  ``metric`` is "regret"
     (exact, after ``n_episodes``), "realised_regret", or a function of a :class:`RunResult` that gives one number per
-    seed.  At most ``budget`` points: the comparison of agents gives each 12.  ``progress(done, total)`` counts
-    replica-episodes; what it raises (and Ctrl-C) ends the search, and nothing is returned.
+    seed.  At most ``budget`` points: the comparison of agents gives each 12.  ``progress`` is None, True or
+    False for a bar as in :func:`livarot.run`, or a function: ``progress(done, total)`` counts replica-episodes, and
+    what it raises ends the search.  Ctrl-C raises :class:`livarot.Interrupted`; its ``result`` has the finished points.
 
     >>> import livarot
     >>> mdp = livarot.envs.hard_chain(5, gap=0.1)
@@ -139,20 +156,34 @@ def tune(
     """
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("budget", budget)
-    require_callable(progress=progress)
+    own = None if progress is None or isinstance(progress, bool) else progress
+    require_callable(progress=own)
     numbers = _check_seeds(seeds, reserved)
     base = _instance(agent)
     names = _check_grid(base, grid, budget)
     label, score = _metric(metric)
     points = [dict(zip(names, values, strict=True)) for values in product(*(grid[name] for name in names))]
     agents = [_with(base, point, index) for index, point in enumerate(points)]  # all of them, before any work
-    tally = Tally(n_episodes * len(numbers) * len(points), progress)
+    total = n_episodes * len(numbers) * len(points)
     scores = np.empty((len(points), len(numbers)))
-    for index, candidate in enumerate(agents):
-        result = run(mdp, candidate, n_episodes, seed=numbers, workers=workers, progress=tally.add)
-        scores[index] = _scores(score, result, len(numbers), index)
-        logger.info("%s, point %d of %d: %.6g", base.name, index + 1, len(points), scores[index].mean())
-    return TuneResult(base.name, label, n_episodes, tuple(numbers), tuple(points), tuple(agents), scores)
+
+    def upto(done: int) -> TuneResult:
+        made = (tuple(points[:done]), tuple(agents[:done]), scores[:done])
+        return TuneResult(base.name, label, n_episodes, tuple(numbers), *made)
+
+    wanted = Tally(total, own).add if own else progress if isinstance(progress, bool) else None
+    with counted(wanted, total, "episodes") as count:
+        for index, candidate in enumerate(agents):
+            try:
+                result = run(mdp, candidate, n_episodes, seed=numbers, workers=workers, progress=count or False)
+            except KeyboardInterrupt as stop:
+                if index == 0:
+                    raise
+                said = f"stopped after {index} of {len(points)} points, which are in .result"
+                raise Interrupted(said, upto(index)) from stop
+            scores[index] = _scores(score, result, len(numbers), index)
+            logger.info("%s, point %d of %d: %.6g", base.name, index + 1, len(points), scores[index].mean())
+    return upto(len(points))
 
 
 def _instance(agent: Agent[Any] | type[Agent[Any]]) -> Agent[Any]:

@@ -23,7 +23,10 @@ INT32 = np.dtype(np.int32)
 
 
 def simulate(mdp: MNLMDP, policy: NDArray[Any], n_episodes: int, seed: int = 0) -> Episodes:
-    """Episodes of a fixed policy, int (H, S) or probabilities (H, S, A): states (n, H+1), actions (n, H)."""
+    """Episodes of a fixed policy, int (H, S) or probabilities (H, S, A): states (n, H+1), actions (n, H).
+
+    What they earned, in the units of the rewards or costs that were given, is ``mdp.problem.returns(episodes)``.
+    """
     problem = require_model(mdp)
     require_positive_int("n_episodes", n_episodes)
     require_positive_int("seed", seed, minimum=0)

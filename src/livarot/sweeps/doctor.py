@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from livarot.errors import LivarotError
 from livarot.storage import write_atomic
+from livarot.system.threads import processors
 
 REQUIRED = ("numpy", "scipy", "numba", "safetensors", "typer", "rich")
 OPTIONAL = {
@@ -63,10 +64,9 @@ def _versions() -> list[Check]:
 
 
 def _machine() -> list[Check]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     found = [
         Check("system", None, f"{platform.system()} {platform.machine()}"),
-        Check("processors", None, f"{usable} usable of {os.cpu_count()}"),
+        Check("processors", None, f"{processors()} usable of {os.cpu_count()}"),
     ]
     try:
         text = Path("/proc/cpuinfo").read_text(errors="replace")

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.sweeps.engines import Engine, WorkersDied, check_backend, engine
 from livarot.sweeps.keys import Cell, Run
-from livarot.sweeps.snapshot import Observer, Report, Snapshot
+from livarot.sweeps.snapshot import Observer, Report, Snapshot, shown
 from livarot.sweeps.sources import sources_of
 from livarot.sweeps.spec import Experiment
 from livarot.sweeps.stale import STALE, made, plugin_of, warn
@@ -92,9 +92,9 @@ def sweep(
         engine(backend, workers, address, Path()).close()  # if nobody answers there, refuse before a store is made
     options: dict[str, Any] = {"checkpoint_seconds": checkpoint_seconds, "checkpoint_episodes": checkpoint_episodes}
     options["imports"] = tuple(imports)
-    with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False):
+    with Store(store, create=True) as opened, guarded(opened.path / GUARD, alone=False), shown(observer) as seen:
         # from here on the lock of the sweep keeps its files from being removed
-        begun = _Sweep(opened, planned, group, stale, sources, options, observer, last_words)
+        begun = _Sweep(opened, planned, group, stale, sources, options, seen, last_words)
         opened.add_spec(experiment)
         return begun.run(backend, workers, address)
 

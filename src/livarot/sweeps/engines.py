@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -25,6 +24,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend.process import LokyProcess
 
 from livarot.errors import bad
+from livarot.sweeps.stopping import KILL, handling
 from livarot.sweeps.tasks import Task
 from livarot.sweeps.worker import Outcome, begin_worker, execute, limit_threads
 
@@ -111,7 +111,7 @@ class Loky(Engine):
         for child in multiprocessing.active_children():
             if isinstance(child, LokyProcess) and child.pid is not None:
                 with contextlib.suppress(OSError):
-                    os.kill(child.pid, signal.SIGKILL)  # its own method kill is not implemented
+                    os.kill(child.pid, KILL)  # its own method kill is not implemented
 
     def close(self) -> None:
         """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""
@@ -173,17 +173,9 @@ def _knock(library: Any, address: str) -> None:
     socket.create_connection((host, port), timeout=10).close()
 
 
-@contextlib.contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
+def _ignoring_interrupts() -> contextlib.AbstractContextManager[None]:
     """Processes that are started meanwhile ignore SIGINT for ever; this one ignores it for a moment."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return handling(signal.SIG_IGN, ("SIGINT",))
 
 
 def _outcomes(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from livarot.system.progress import Bar, watched
 
 
 class Snapshot(NamedTuple):
@@ -19,6 +22,24 @@ class Snapshot(NamedTuple):
 
 
 Observer = Callable[[Snapshot], None]
+
+
+@contextmanager
+def shown(observer: Observer | None) -> Iterator[Observer | None]:
+    """The observer, or a bar if there is none and somebody watches."""
+    if observer is not None or not watched():
+        yield observer
+        return
+    bar = Bar(0, "episodes")
+
+    def show(now: Snapshot) -> None:
+        bar.total = now.episodes_planned
+        bar.reach(now.episodes)
+
+    try:
+        yield show
+    finally:
+        bar.close()
 
 
 @dataclass

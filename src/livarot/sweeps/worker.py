@@ -30,6 +30,7 @@ from livarot.running.loop import STAGES, Replicas
 from livarot.storage import parse_json, read_regular
 from livarot.sweeps.keys import Cell, canonical
 from livarot.sweeps.sources import source_of
+from livarot.sweeps.stopping import end_with
 from livarot.sweeps.store import checkpoint
 from livarot.sweeps.store.store import Entry, Store
 from livarot.sweeps.tasks import Part, Task
@@ -214,7 +215,7 @@ def _write(task: Task, computed: list[_Computed]) -> dict[str, Entry]:
 
 
 def _mark(task: Task, episodes: int) -> None:
-    """Note how far the task is.  Failing is harmless: the driver may be gone, and half a note is not read as one."""
+    """Note how far the task is.  Failing is harmless: the driver may be gone, and an incomplete note is not read."""
     with contextlib.suppress(OSError):
         task.marker.write_text(json.dumps({"episodes": episodes, "pid": os.getpid(), "runs": len(task.runs)}))
 
@@ -272,7 +273,7 @@ def begin_worker(driver: int, faults: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         faulthandler.enable((Path(faults) / f"{os.getpid()}.fault").open("w"))
-    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    threading.Thread(target=end_with, args=(driver,), daemon=True).start()
     _process["new"] = True
 
 
@@ -289,10 +290,3 @@ def limit_threads() -> Any:
     import threadpoolctl  # type: ignore[import-untyped, unused-ignore]
 
     return threadpoolctl.threadpool_limits(1)
-
-
-def _end_with(driver: int) -> None:
-    """End this worker when its driver has ended, for whatever reason."""
-    while os.getppid() == driver:
-        time.sleep(BEAT)
-    os._exit(3)

@@ -8,6 +8,7 @@ compilation): they are daemons, end at their next call of ``look``, and do not k
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -19,6 +20,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Look = Callable[[], None]
 Progress = Callable[[int, int], None]  # how much is done, and how much there is in all
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 class Stopped(Exception):

@@ -27,11 +27,13 @@ from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.linalg import whiten_all
 from livarot.core.tolerances import TIE
 from livarot.errors import bad, require_finite, require_non_negative
+from livarot.model.after import outcome_kinds, worths
 from livarot.model.compiled import blocks_of
 from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
-from livarot.planning.exact import Solution, checked_solution, solve_kernel
+from livarot.planning.exact import checked_solution, solve_kernel
+from livarot.planning.solution import Arrays
 from livarot.theory.curvature import log_kappa
 from livarot.theory.kernels.constants import largest_leverage, nu_of, rarest_at, rarest_two
 
@@ -98,11 +100,11 @@ def problem_of(model: Problem | MNLMDP) -> Problem:
 
 
 def visited_pairs(problem: Problem, *, all_states: bool = False) -> IntArray:
-    """The pairs (table, s, a) that some stage can reach, or all that some stage uses."""
+    """The pairs (table, s, a) that some stage can reach, or all that some stage uses, and that exist."""
     used = np.zeros((problem.rows.n_tables, problem.n_states), dtype=np.bool_)
     for h, table in enumerate(problem.stage_table):
         used[table] |= True if all_states else problem.reachable[h]
-    return np.flatnonzero(np.repeat(used.reshape(-1), problem.n_actions))
+    return np.flatnonzero(np.repeat(used.reshape(-1), problem.n_actions) & (problem.rows.outcomes > 0))
 
 
 @checked
@@ -230,12 +232,12 @@ def gaps(mdp: MNLMDP) -> Gaps:
     solution = solve_kernel(_model(mdp).problem, transition_kernel(mdp))
     gap = solution.value[:-1, :, None] - solution.q
     open_ = gap > TIE * (1.0 + np.abs(solution.value[:-1, :, None]))
-    open_ &= mdp.problem.reachable[:-1, :, None]
+    open_ &= mdp.problem.reachable[:-1, :, None] & np.isfinite(gap)  # infinite: the action does not exist
     return Gaps(gap, float(gap[open_].min()) if open_.any() else None)
 
 
 @checked
-def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None = None) -> float:
+def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Arrays | None = None) -> float:
     """max over (h, s) of 2 max_{a, a'} |Var_a - Var_a'| / (best Q* - second best Q*), Var of V*_{h+1}; 0 if all tie.
 
     Ties are those of pi*, 1e-9 (1 + |Q|), so it is finite.  Half of it would do for the inequality of step 5 of the
@@ -249,10 +251,9 @@ def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | None =
     kernel = transition_kernel(mdp)
     best = solve_kernel(problem, kernel) if solution is None else checked_solution(problem, solution)
     here = problem.reachable[:-1] | all_states
-    rows = problem.rows
-    return float(
-        nu_of(rows.row_start, rows.next_state, problem.stage_table, kernel.prob, kernel.base, here, best.value, best.q)
-    )
+    starts, kind, table = problem.rows.row_start, outcome_kinds(problem), problem.stage_table
+    follow = worths(problem, best.value)
+    return float(nu_of(starts, kind, table, kernel.prob, kernel.base, here, follow, best.value, best.q))
 
 
 @checked(region=require_non_negative)
@@ -309,8 +310,9 @@ def diameter(
 def has_zero_outcomes(model: Problem | MNLMDP) -> bool:
     """Does every informative pair have an outcome with phi = 0?  The bound on Hessians by kappa needs it (E9)."""
     rows = problem_of(model).rows
-    least = np.minimum.reduceat(rows.norms(), rows.row_start[:-1])
-    return bool((least[rows.pair_block >= 0] == 0.0).all())
+    some = rows.outcomes > 0  # pairs that exist
+    least = np.minimum.reduceat(rows.norms(), rows.row_start[:-1][some])
+    return bool((least[rows.pair_block[some] >= 0] == 0.0).all())
 
 
 def _model(mdp: MNLMDP) -> MNLMDP:

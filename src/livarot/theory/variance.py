@@ -12,6 +12,9 @@ What is true of it (certain):
   (E26), and this is attained (:func:`sigma_bar_limit`);
 * under pi* itself E[sigma_bar^2] <= 1/(4H), as printed; given the first state the first reward is certain, so that it
   is at most (H-1)^2/(4 H^3), attained by one fair coin at the first stage (:func:`sigma_bar_star_limit`).
+
+With rewards of the next state or a discount it is the variance of what follows, r' + discount V*_{h+1}, which lies in
+[0, H - h]: the two sharper limits then hold with H in place of H - 1.  All of it is in normalised units.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -30,7 +33,8 @@ from livarot.errors import bad
 from livarot.model.episodes import Episodes
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import Solution, checked_solution, solve_kernel
+from livarot.planning.exact import checked_solution, solve_kernel
+from livarot.planning.solution import Arrays
 from livarot.system.sizes import require_memory
 
 
@@ -86,7 +90,7 @@ def sigma_bar(mdp: MNLMDP, episodes: Episodes | Iterable[Episodes] | ArrayLike) 
 
 
 @checked
-def sigma_bar_star(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
+def sigma_bar_star(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
     """sqrt(E_{pi*}[sigma_bar^2]), exact: the states are those of pi* itself, propagated forward from the start.
 
     States that pi* does not reach cost nothing.  O(rows of pi* H), after the backward induction.
@@ -101,7 +105,7 @@ def sigma_bar_star(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     return math.sqrt(float(stage_variance(mdp, best, kernel).sum()) / mdp.problem.horizon)
 
 
-def stage_variance(mdp: MNLMDP, solution: Solution, kernel: Kernel) -> FloatArray:
+def stage_variance(mdp: MNLMDP, solution: Arrays, kernel: Kernel) -> FloatArray:
     """E_{pi*}[Var[V*_{h+1} | s_h, pi*]]/H^2 of each stage, (H,): the profile whose mean is E_{pi*}[sigma_bar^2]."""
     problem = mdp.problem
     out = np.zeros(problem.horizon)

@@ -50,7 +50,7 @@ def test_what_every_agent_must_do(tmp_path):
     field.assert_learns(RRLMNL())
 
 
-def test_a_bound_that_is_no_number_is_refused():
+def test_a_bound_that_is_not_a_number_is_refused():
     mdp = envs.hard_chain(4, gap=0.1, param_bound=200.0)
     with pytest.raises(LivarotError, match=r"kappa: .* overflows"):
         livarot.run(mdp, RRLMNL.theory(), 2)

@@ -1,20 +1,17 @@
 """UCRL-MNL-OL and the controls: the twin's runs, constants, and what they must not have."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import livarot
 from livarot import agents, envs
-from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Oracle, Uniform
+from livarot.agents import UCRLMNLOL
 from livarot.simulation.streams import environment_uniforms
 from tests.support.episodes import assert_same_run, play_agent
 from tests.support.models import random_model, to_mdp, to_model
 from tests.twins import agents as twin
-from tests.twins import core as ref
 
 
 def expected_run(mdp, n, seed, **options):
@@ -111,65 +108,6 @@ def test_the_theory_runs_and_covers():
 
 
 # ---------------------------------------------------------------- controls
-def test_certainty_equivalence_follows_the_estimate():
-    mdp = envs.hard_chain(5, gap=0.2, seed=3)
-    agent = CertaintyEquivalent(step_size=5.0, reg=1.0)
-    log, _ = play_agent(mdp, agent, 40)
-    rows = to_model(mdp)["rows"]
-    for t in range(40):
-        theta = log["states"][t].estimate.theta[0]
-        exact = ref.solve(rows, theta, mdp.problem.reward)
-        reach = mdp.problem.reachable[:-1]
-        np.testing.assert_allclose(log["plans"][t].value[0, :-1][reach], exact["value"][:-1][reach], atol=1e-12)
-        first = [[ref.first_best(exact["q"][h, s]) for s in range(7)] for h in range(5)]
-        np.testing.assert_array_equal(log["plans"][t].policy[0][reach], np.array(first)[reach])
-    result = livarot.run(mdp, agent, 5)
-    assert result.covered.mask.all()
-    assert not result.optimism_gap.mask.any()
-
-
-def test_uniform_is_a_distribution_and_does_not_learn():
-    mdp = envs.river_swim(4, 6)
-    plan = Uniform().plan(mdp.problem, Uniform().init(mdp.problem, 3), None)
-    assert plan.policy.shape == (1, 6, 4, 2)
-    assert np.all(plan.policy == 0.5)
-    result = livarot.run(mdp, Uniform(), 30, seed=range(3))
-    exact = livarot.solve(mdp).value[0, 0] - livarot.evaluate(mdp, np.full((6, 4, 2), 0.5))[0, 0]
-    np.testing.assert_allclose(result.regret, exact, rtol=0, atol=1e-12)
-    for name in ("optimism_gap", "optimism_loss", "inner_gap", "covered"):
-        assert getattr(result, name).mask.all()
-
-
-def test_the_oracle_has_no_regret():
-    mdp = envs.river_swim(4, 6)
-    result = livarot.run(mdp, Oracle(livarot.solve(mdp).policy), 20, seed=range(3))
-    np.testing.assert_allclose(result.regret, 0.0, rtol=0, atol=1e-12)
-    mixed = np.eye(2)[livarot.solve(mdp).policy]
-    np.testing.assert_allclose(livarot.run(mdp, Oracle(mixed), 5).regret, 0.0, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_an_oracle_per_seed(workers):
-    chains = [envs.hard_chain(5, gap=0.1, seed=s) for s in range(5)]
-    policies = np.stack([livarot.solve(m).policy for m in chains])
-    result = livarot.run(chains, Oracle(policies), 3, seed=range(5), workers=workers)
-    np.testing.assert_allclose(result.regret, 0.0, rtol=0, atol=1e-12)
-
-
-def test_too_few_policies_are_refused():
-    """In a process of its own, which a compiled loop that reads outside an array may end."""
-    script = """
-import numpy as np, livarot
-chains = [livarot.envs.hard_chain(5, gap=0.1, seed=s) for s in range(4)]
-policies = np.stack([livarot.solve(m).policy for m in chains[:2]])
-try:
-    livarot.run(chains, livarot.agents.Oracle(policies), 3, seed=range(4))
-except livarot.LivarotError as error:
-    raise SystemExit(0 if error.argument == "policy" else f"refused {error.argument}")
-raise SystemExit("not refused")
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_agents_are_values():

@@ -1,13 +1,15 @@
 """Value intervals: gradient against finite differences of a twin, both kinds against each other and the truth."""
 
+from dataclasses import replace
+
 import numpy as np
-import pandas as pd
 import pytest
 
 import livarot
-from livarot.data import MNLTransition, bootstrap, value_interval
+from livarot.data import bootstrap, value_interval
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.model.probabilities import transition_kernel
+from livarot.model.units import Units
 from tests.support.machine_logs import TRUTH, WEAR, fitted, to_mdp
 from tests.twins.plans import value as twin_value
 
@@ -52,6 +54,34 @@ def test_the_gradient_is_that_of_the_twin(per_stage):
     assert np.abs(gradient).max() > 0.01
 
 
+def test_the_gradient_with_a_discount_rewards_of_next_states_and_units():
+    """By central differences of the library's own evaluation, which has twins of its own."""
+    mdp = to_mdp(fitted(), 3)
+    rng = np.random.default_rng(4)
+    more = rng.random(mdp.problem.rows.n_rows)
+    end = rng.random(mdp.problem.n_states)
+    problem = replace(
+        mdp.problem,
+        discount=0.8,
+        next_reward=more,
+        terminal_reward=end,
+        units=Units(-2.0, 30.0, 1.0, 0.8),
+        param_bound=9.0,
+    )
+    policy = rng.dirichlet(np.ones(2), size=(3, 4))
+    value, gradient, _ = value_and_gradient(problem, transition_kernel(livarot.MNLMDP(problem, mdp.theta)), policy)
+
+    def at(theta):
+        return float(problem.start @ livarot.evaluate(livarot.MNLMDP(problem, theta), policy)[0])
+
+    assert value == pytest.approx(at(mdp.theta), rel=1e-12)
+    for k, j in np.ndindex(*gradient.shape):
+        step = np.zeros_like(gradient)
+        step[k, j] = 1e-5
+        assert gradient[k, j] == pytest.approx((at(mdp.theta + step) - at(mdp.theta - step)) / 2e-5, abs=1e-6)
+    assert np.abs(gradient).max() > 0.1
+
+
 def test_delta_is_the_formula_and_in_the_units_of_the_columns():
     fit = fitted()
     mdp = to_mdp(fit)
@@ -90,13 +120,6 @@ def test_bootstrap_and_delta_agree_on_much_data():
         assert found.upper == pytest.approx(delta.upper, abs=0.4 * delta.standard_error)
 
 
-def test_the_bootstrap_repeats_and_a_longer_one_begins_with_the_shorter():
-    fit = fitted(300)
-    long, short = bootstrap(fit, 20, seed=4).theta, bootstrap(fit, 10, seed=4).theta
-    assert np.array_equal(long[:10], short)
-    assert not np.array_equal(short, bootstrap(fit, 10, seed=5).theta)
-
-
 @pytest.mark.statistical
 def test_coverage_of_a_fixed_policy():
     """400 data sets: 95 % has a standard error of 1.1 points; 91 to 98.5 % is more than three of them."""
@@ -133,12 +156,3 @@ def test_refusals():
         bootstrap(fit, 10, resample="rows")
     with pytest.raises(livarot.LivarotError, match="policy: has shape"):
         value_interval(fit, mdp, np.zeros((2, 2), dtype=np.int32))
-
-
-def test_many_resamples_without_a_maximum_are_an_error():
-    log = pd.DataFrame({"state": "a", "action": "x", "next_state": ["a"] * 9 + ["b"], "z": [0.0] * 9 + [1.0]})
-    fit = MNLTransition(features=["z"], reachable="all").fit(log)
-    with pytest.raises(livarot.LivarotError, match="resamples have no maximum"):
-        bootstrap(fit, 50)  # one in three resamples has no "b" at all
-    ridge = MNLTransition(features=["z"], reachable="all", reg=0.5).fit(log)
-    assert bootstrap(ridge, 50).n_failed == 0

@@ -1,19 +1,14 @@
 """The paper's experiment: what is run, what is reported, what the text claims."""
 
-import csv
-import io
 import json
 import statistics
 import threading
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 import livarot
 from livarot.envs import hard_chain
-from livarot.report.drawing import render
-from livarot.report.output import check_folder
 from livarot.studies.paper.experiment import (
     CONTENDERS,
     FAMILIES,
@@ -23,40 +18,9 @@ from livarot.studies.paper.experiment import (
     SINGLE_PHASE,
     UCRL_MNL_OL,
     UNIFORM,
-    Cell,
-    Curves,
-    Reproduction,
     reproduce,
 )
-from livarot.studies.paper.figures import (
-    COLOUR,
-    cumulative_figure,
-    figures,
-    finding_figure,
-    scaled_figure,
-    shown,
-)
-from livarot.studies.paper.report import rows, table, text, write_files
-
-
-@pytest.fixture(scope="module")
-def small() -> Reproduction:
-    return reproduce(n_seeds=3, n_episodes=20, horizons=(3, 4), workers=2)
-
-
-def made_up(exact, *, horizons=(4, 9), realised=None, n_episodes=5) -> Reproduction:
-    """A result whose final regrets are `exact(family, contender, horizon)`, one number per seed."""
-    curves = {}
-    for family in FAMILIES:
-        for contender in CONTENDERS:
-            for horizon in horizons:
-                final = np.asarray(exact(family, contender, horizon), dtype=np.float64)
-                earned = final if realised is None else realised(family, contender, horizon)
-                rise = np.arange(1, n_episodes + 1) / n_episodes
-                cell = Cell(family.key, contender.key, horizon)
-                curves[cell] = Curves(final[:, None] * rise, np.asarray(earned, float)[:, None] * rise)
-    return Reproduction(len(final), n_episodes, tuple(horizons), curves)
-
+from tests.support.paper import made_up
 
 # what is run
 
@@ -93,15 +57,6 @@ def test_the_uniform_policy_has_the_known_constants():
     fixed = [result.final(FIXED_GAP, UNIFORM, h, "exact").mean() for h in (5, 10)]
     assert fixed == pytest.approx([501, 964], rel=0.01)  # by simulation, 10 seeds
     assert all(result.final(FIXED_GAP, c, 5, "exact").mean() < 250 for c in CONTENDERS if c is not UNIFORM)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_the_files_do_not_depend_on_the_number_of_workers(small, workers):
-    again = reproduce(n_seeds=3, n_episodes=20, horizons=(3, 4), workers=workers)
-    assert table(again) == table(small)
-    assert again.summary() == small.summary()
-    for kind in ("png", "pdf"):
-        assert render(finding_figure(again), kind) == render(finding_figure(small), kind)
 
 
 def test_progress_counts_to_the_end():
@@ -158,137 +113,7 @@ def test_summary_is_json_and_complete(small):
             assert summary["families"][family.key]["agents"][contender.key].keys() == {"3", "4"}
 
 
-def test_one_seed_has_no_spread():
-    result = made_up(lambda f, c, h: [2.0])
-    assert result.ratio(PAPER_GAP, LIVAROT, "exact")[1].tolist() == [0.0, 0.0]
-    assert "one seed" in text(result) and "standard deviation" not in text(result)
-
-
-def test_table(small):
-    lines = list(csv.DictReader(io.StringIO(table(small))))
-    assert len(lines) == len(FAMILIES) * len(CONTENDERS) * 2 * 3 * 20
-    last = [line for line in lines if line["episode"] == "20" and line["agent"] == "livarot"]
-    for line in last:
-        curves = small.curves[Cell(line["family"], "livarot", int(line["horizon"]))]
-        assert float(line["exact_regret"]) == pytest.approx(curves.exact[int(line["seed"]), -1], rel=1e-9)
-        assert float(line["realised_regret"]) == pytest.approx(curves.realised[int(line["seed"]), -1], rel=1e-9)
-
-
-def test_table_has_twenty_checkpoints_up_to_the_last_episode():
-    long = made_up(lambda f, c, h: [1.0], horizons=(3,), n_episodes=1007)
-    episodes = [int(line["episode"]) for line in csv.DictReader(io.StringIO(table(long)))][:20]
-    assert len(set(episodes)) == 20 and episodes[-1] == 1007 and max(np.diff(episodes)) <= 51
-
-
-def test_rows_have_one_cell_per_agent(small):
-    for lines in rows(small).values():
-        assert [line[0] for line in lines] == ["exact"] * 2 + ["realised"] * 2 + ["locked in"] * 2
-        assert {len(line) for line in lines} == {2 + len(CONTENDERS)}
-
-
 # what the text claims
 
 
-def finals(paper_share: float, fixed_share: float):
-    def exact(family, contender, horizon):
-        share = 1.0 if contender is UNIFORM else paper_share if family is PAPER_GAP else fixed_share
-        return np.array([0.9, 1.0, 1.1]) * share * 2.5 * horizon**1.5
-
-    return exact
-
-
-def words(result: Reproduction) -> str:
-    return " ".join(text(result).split())
-
-
-def test_text_when_only_the_fixed_gap_tells():
-    found = words(made_up(finals(0.95, 0.2)))
-    assert "the uniform policy, which never learns, has 2.50; LIVAROT has 2.38; UCRL-MNL-OL has 2.38" in found
-    assert "95 % of the uniform policy's regret" in found
-    assert "cannot tell a learner from a coin" in found
-    assert "20 % of the uniform policy's regret. Here learning shows." in found
-    assert "LIVAROT 0 %; single-phase LIVAROT 0 %; UCRL-MNL-OL 0 %." in found
-
-
-def test_text_does_not_claim_what_is_not_so():
-    found = words(made_up(finals(0.3, 0.9)))
-    assert "cannot tell" not in found and "Here learning shows" not in found
-    assert "visibly below it" in found and "Not every learner is well below it" in found
-    assert "LIVAROT 100 %; single-phase LIVAROT 100 %; UCRL-MNL-OL 100 %." in found
-
-
-def test_text_compares_the_phases():
-    def exact(family, contender, horizon):
-        return [1.0] if contender is SINGLE_PHASE else [2.0]
-
-    found = words(made_up(exact))
-    assert "Without the burn-in of 80 episodes LIVAROT has 50 % of the regret it has with it" in found
-
-
-def test_text_of_a_small_run_is_finite(small):
-    assert "nan" not in text(small) and "inf" not in text(small)
-    assert max(map(len, text(small).splitlines())) <= 78
-
-
 # figures and files
-
-
-def test_figures_leave_the_settings_alone(small):
-    before = dict(mpl.rcParams)
-    for figure in figures(small).values():
-        render(figure, "png")
-    assert dict(mpl.rcParams) == before
-
-
-def test_one_legend_and_one_colour_per_agent(small):
-    for figure in figures(small).values():
-        assert len(figure.legends) == 1
-        assert not any(panel.get_legend() for panel in figure.axes)
-        for panel in figure.axes:
-            for line in panel.lines:
-                names = [c for c in CONTENDERS if c.label == line.get_label()]
-                assert all(line.get_color() == COLOUR[c.key] for c in names)
-
-
-def test_every_figure_shows_the_uniform_policy(small):
-    for family in FAMILIES:
-        assert UNIFORM in shown(family)
-        assert (SINGLE_PHASE in shown(family)) == (family is FIXED_GAP)
-    for figure in figures(small).values():
-        assert UNIFORM.label in [entry.get_text() for entry in figure.legends[0].get_texts()]
-
-
-def test_a_curve_is_the_mean_over_seeds(small):
-    panel = cumulative_figure(small, FIXED_GAP, "realised").axes[1]
-    (line,) = (line for line in panel.lines if line.get_label() == UCRL_MNL_OL.label)
-    assert np.array_equal(line.get_xdata(), np.arange(1, 21))
-    assert np.allclose(line.get_ydata(), small.of(FIXED_GAP, UCRL_MNL_OL, 4).realised.mean(axis=0))
-
-
-def test_panels(small):
-    assert len(cumulative_figure(small, PAPER_GAP, "exact").axes) == 2
-    five = made_up(lambda f, c, h: [1.0, 2.0], horizons=(3, 4, 5, 6, 7))
-    visible = [a for a in cumulative_figure(five, PAPER_GAP, "exact").axes if a.get_visible()]
-    assert [a.get_title() for a in visible] == [f"H = {h}" for h in range(3, 8)]
-    assert all(a.get_xlabel() for a in visible[-3:])
-    assert len(scaled_figure(small, PAPER_GAP).axes) == len(finding_figure(small).axes) == 2
-
-
-def test_files(small, tmp_path):
-    written = write_files(small, tmp_path / "a" / "b")
-    assert {path.name for path in written} == {path.name for path in (tmp_path / "a" / "b").iterdir()}
-    assert {path.suffix for path in written} == {".txt", ".json", ".csv", ".png", ".pdf"}
-    for path in written:
-        start = path.read_bytes()[:4]
-        assert path.suffix != ".png" or start == b"\x89PNG"
-        assert path.suffix != ".pdf" or start == b"%PDF"
-    assert json.loads((tmp_path / "a" / "b" / "summary.json").read_text()) == small.summary()
-
-
-def test_a_folder_that_cannot_be(tmp_path):
-    (tmp_path / "file").write_text("")
-    for wrong in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(livarot.LivarotError, match="is not a folder"):
-            check_folder(wrong)
-    assert check_folder(tmp_path / "new" / "deep") == tmp_path / "new" / "deep"
-    assert not (tmp_path / "new").exists()

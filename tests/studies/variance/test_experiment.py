@@ -9,7 +9,6 @@ from scipy.stats import spearmanr
 import livarot
 from livarot import LivarotError
 from livarot.studies.variance import experiment as variance_study
-from livarot.studies.variance import sigma_curves
 from livarot.studies.variance.experiment import (
     CONTENDERS,
     FAMILIES,
@@ -27,7 +26,7 @@ from livarot.studies.variance.experiment import (
     slope,
 )
 from livarot.theory.audits.facts import sigma_bar_worst
-from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
+from livarot.theory.variance import sigma_bar_star
 
 ROWS = [m for members in FAMILIES.values() for m in members if m.spread is not None]
 
@@ -177,32 +176,6 @@ def test_decisions_that_cannot_be_are_refused(numbers):
 
 
 # ---------------------------------------------------------------- sigma_bar against the horizon
-def test_curves_of_the_chain_are_the_closed_forms():
-    curves = {curve.key: curve for curve in sigma_curves.sigma_curves(horizons=[3, 10, 20], n_seeds=2)}
-    for row, horizon in enumerate((3, 10, 20)):
-        p = 1.5 / horizon
-        assert curves["hard-chain"].optimal[row] == pytest.approx(hard_chain_sigma_bar(horizon, p), rel=1e-12)
-        never = hard_chain_sigma_bar(horizon, p, never_falls=True)
-        assert curves["hard-chain"].worst[row] == pytest.approx(never, rel=1e-12)
-        for curve in curves.values():
-            assert np.all(curve.optimal[row] <= curve.worst[row] + 1e-15)
-            assert np.all(curve.optimal[row] <= 0.5 / np.sqrt(horizon))
-    # robustness against a chain whose good state the adversary avoids leaves less variance
-    assert np.all(curves["kl-robust-chain"].optimal < curves["hard-chain"].optimal)
-    json.dumps([curve.summary() for curve in curves.values()], allow_nan=False)
-
-
-def test_slopes_of_the_curves():
-    h = (4, 8, 16, 32)
-    numbers = np.array([[2.0 / x**1.5] for x in h])
-    found = sigma_curves.Curve("k", "label", h, numbers, 3 * numbers).summary()
-    assert found["optimal"]["slope"] == pytest.approx(-1.5) and found["worst"]["slope"] == pytest.approx(-1.5)
-
-
-@pytest.mark.parametrize("options", [{"horizons": []}, {"horizons": [1]}, {"n_seeds": 0}, {"horizons": [2.5]}])
-def test_bad_horizons_are_refused(options):
-    with pytest.raises(LivarotError):
-        sigma_curves.sigma_curves(**options)
 
 
 @pytest.mark.statistical

@@ -2,19 +2,15 @@
 
 import random
 
-import numpy as np
 import pytest
 
-import livarot
-from livarot import LivarotError, agents, envs
+from livarot import LivarotError, agents
 from livarot.running.loop import STAGES, Replicas
 from livarot.running.result import COLUMNS
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.store import checkpoint
 
 SEEDS = [3, 5, 8]
-CHAIN = envs.hard_chain(3, gap=0.1)
-DRIFTING = envs.Drifting(CHAIN.problem, np.stack([CHAIN.theta, -CHAIN.theta]), np.array([0, 7]))
 
 
 def cell_of(name, episodes=16):
@@ -30,20 +26,6 @@ def replicas_of(cell, seeds):
 
 def same(found, wanted, rows=slice(None)):
     return all(found[name].tobytes() == wanted[name][rows].tobytes() for name in (*COLUMNS, STAGES))
-
-
-def test_the_loop_is_that_of_run():
-    for mdp, agent in [
-        (CHAIN, agents.Livarot(n_explore=4)),
-        (CHAIN, agents.Uniform()),
-        (DRIFTING, agents.Livarot()),
-    ]:
-        cut = Replicas([mdp], agent, 15, SEEDS)
-        for until in (1, 2, 7, 8, 15):
-            cut.advance(until)
-        run = livarot.run(mdp, agent, 15, seed=SEEDS)
-        for name in COLUMNS:
-            assert np.array_equal(cut.found()[name], run.columns[name].filled(np.nan), equal_nan=True)
 
 
 @pytest.mark.parametrize("name", list(agents.registry))
@@ -118,6 +100,22 @@ def test_another_cell_or_other_sources_do_not_count(tmp_path, monkeypatch):
     assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS)) == 4
     monkeypatch.setattr(checkpoint, "provenance", lambda: {"source": "another"})
     assert checkpoint.restore(tmp_path, cell, replicas_of(cell, SEEDS)) == 0
+
+
+def test_a_folder_removed_while_a_checkpoint_is_written_is_made_again(tmp_path, monkeypatch):
+    cell, folder, save = cell_of("uniform"), tmp_path / "checkpoints", checkpoint.save_tensors
+    first = replicas_of(cell, SEEDS)
+    first.advance(4)
+    removed = []
+
+    def removing(path, *args, **options):
+        if not removed:
+            removed.append(path.parent.rmdir())
+        save(path, *args, **options)
+
+    monkeypatch.setattr(checkpoint, "save_tensors", removing)
+    assert checkpoint.save(folder, cell, first)
+    assert checkpoint.restore(folder, cell, replicas_of(cell, SEEDS)) == 4
 
 
 def test_a_damaged_checkpoint_is_dropped(tmp_path):

@@ -225,7 +225,7 @@ def test_deep_toml_is_refused_at_once(text):
     assert time.monotonic() - begin < 2.0
 
 
-def test_brackets_and_dots_in_strings_and_comments_are_no_depth():
+def test_brackets_and_dots_in_strings_and_comments_do_not_count():
     label = "[{." * 60
     text = f"""
 name = "{label}" # {label}

@@ -10,38 +10,18 @@ import pytest
 import livarot
 from livarot import LivarotError, envs
 from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Oracle, Uniform
-from livarot.running.result import COLUMNS, RunResult
+from livarot.running.result import RunResult
 from livarot.theory.audits.auditing import audit
-from livarot.theory.audits.facts import problem_facts, sigma_bar_worst
-from livarot.theory.audits.promises import constants_from, promises
 from livarot.theory.bound_terms import TERMS
 from livarot.theory.bounds import regret_bound
-from livarot.theory.constants import TheoryWarning, kappa, kappa_bound, kappa_star, nu_max, rho
+from livarot.theory.constants import TheoryWarning
 from livarot.theory.lower import lower_bound
-from livarot.theory.variance import hard_chain_sigma_bar, sigma_bar_star
+from livarot.theory.variance import sigma_bar_star
+from tests.support.audits import by_hand
 from tests.support.models import random_model, to_mdp
 
 CHAIN = envs.hard_chain(4, gap=0.1)
 RAGGED = to_mdp(random_model(np.random.default_rng(1), H=4, S=5, A=3, d=3, U=4))
-
-
-def by_hand(covered, bits, *, gap=None, loss=None, regret=None, agent=None, horizon=2):
-    """A result with two parameters whose columns are given; None is masked, as are entries that are None."""
-    shape = np.shape(covered)
-
-    def column(values):
-        values = np.full(shape, None) if values is None else np.array(values, dtype=object)
-        mask = np.equal(values, None)
-        return np.ma.MaskedArray(np.where(mask, 0.0, values).astype(float), mask=mask)
-
-    columns = {name: column(None) for name in COLUMNS}
-    columns["covered"] = column(covered)
-    columns["optimism_gap"], columns["optimism_loss"] = column(gap), column(loss)
-    columns["regret"] = column(np.full(shape, 0.5) if regret is None else regret)
-    columns["variance"] = column(np.full(shape, 0.01))
-    facts = {"agent": agent or {}}
-    words = None if bits is None else np.array(bits, dtype=np.int32)[:, :, None]
-    return RunResult("livarot", "by hand", np.arange(shape[0]), horizon, columns, facts, words)
 
 
 THEORY = {"failure_level": 0.05, "beta_scale": 1.0, "reg": None, "n_explore": None, "promised_coverage": 0.95}
@@ -94,21 +74,6 @@ def test_other_settings_than_the_theory_s_promise_nothing(change):
 def test_without_a_burn_in_its_settings_do_not_count():
     assert Livarot(step_size=1.0, reg=None, beta_scale=1.0, failure_level=0.1).promised_coverage() == 0.9
     assert Livarot(step_size=1.0, reg=None, beta_scale=1.0, n_explore=5).promised_coverage() is None
-
-
-class Own(Livarot):
-    theory = "mine"
-
-
-class Needy(Livarot):
-    @classmethod
-    def theory(cls, n_episodes, patience):
-        raise NotImplementedError
-
-
-@pytest.mark.parametrize("agent", [Own(beta_scale=1.0), Needy(beta_scale=1.0), Uniform()])
-def test_agents_without_such_a_preset_promise_nothing(agent):
-    assert agent.promised_coverage() is None
 
 
 def test_optimism_by_hand():
@@ -184,45 +149,8 @@ def test_bounds_are_those_of_the_theory():
     assert {"UCRL-MNL", "UCRL-MNL-OL", "ORRL-MNL"} <= {row["name"] for row in exact["rates"]}
 
 
-def test_facts_are_those_of_the_functions():
-    facts = problem_facts([RAGGED])
-    problem, truth = facts["problem"], facts["truth"]
-    assert problem["rho"] == rho(RAGGED)
-    assert np.exp(problem["log_kappa_bound"]) == pytest.approx(kappa_bound(RAGGED))
-    assert truth["nu_max"]["max"] == nu_max(RAGGED)
-    assert np.exp(truth["log_kappa_star"]["max"]) == pytest.approx(kappa_star(RAGGED))
-    known = constants_from(facts)
-    assert known.kappa.lower <= kappa(RAGGED).upper <= known.kappa.upper
-    assert Livarot().facts() == Livarot().facts() and "rule" not in Livarot().facts()
-
-
-def test_the_worst_trajectory():
-    """The hard chain's is the one that never falls; no trajectory of a random model has more."""
-    chain = envs.hard_chain(12, gap=0.04)
-    assert sigma_bar_worst(chain) == pytest.approx(hard_chain_sigma_bar(12, 1 / 12 + 0.04, never_falls=True), rel=1e-12)
-    result = livarot.run(RAGGED, Uniform(), 200, seed=range(20))
-    worst = sigma_bar_worst(RAGGED)
-    assert np.sqrt(result.variance.max()) <= worst + 1e-12
-    assert sigma_bar_star(RAGGED) <= worst
-
-
-def test_promises_say_which_condition_fails():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = promises(constants_from(problem_facts([envs.hard_chain(20, gap=0.01)])), 5)
-    assert any("T = 5" in condition for condition in found["failed"])
-    json.dumps(found, allow_nan=False)
-
-
-def test_html_is_escaped():
-    result = by_hand([[1.0]], None)
-    object.__setattr__(result, "agent", "<b>")
-    page = audit(result)._repr_html_()
-    assert "<b>" not in page and "&lt;b&gt;" in page and page.count("<tr>") == len(audit(result).lines) + 1
-
-
 @pytest.mark.parametrize("wrong", [None, 3, {"facts": {}}, CHAIN])
-def test_what_is_no_result_is_refused(wrong):
+def test_what_is_not_a_result_is_refused(wrong):
     with pytest.raises(LivarotError, match="result"):
         audit(wrong)
 

@@ -21,6 +21,7 @@ import numpy as np
 from livarot.agents.online import MirrorDescent, OnlineState
 from livarot.core.arguments import checked
 from livarot.core.arrays import IntArray
+from livarot.core.basics import new_floats
 from livarot.core.inner import inner
 from livarot.core.lanes import W, absolute, maximum, minimum, number_in, sqrt, with_number
 from livarot.core.law import expectation, softmax
@@ -102,7 +103,7 @@ def gradient_bound(choice, v, settings):
 def largest_eigenvalue(y):
     """lambda_max(Y Y')."""
     n, m = y.shape
-    found, square = y[0, 0] * 0.0, np.empty((n, n))
+    found, square = y[0, 0] * 0.0, new_floats(n, n)
     for k in range(W):
         for i in range(n):
             for j in range(i + 1):

@@ -3,6 +3,9 @@
 ``"observed"`` resamples the observed choices, n out of n with replacement: counts are multinomial with the observed
 shares (also over choice sets, so it is honest about a model that is wrong).  ``"model"`` keeps how often every choice
 set was met and draws its choices from the fitted probabilities: right if the model is, and it never loses a pair.
+``"cluster"`` (the default of a fit with clusters) draws whole clusters, G out of G with replacement, each with all of
+its observations at all stages: whatever makes the observations of one person depend on each other is resampled with it.
+Sampling weights go with their observations.
 
 Only counts change, so a refit costs a few Newton steps on the choice sets, however long the log was.  A resample may
 have no maximum (it may be separable though the data are not): those are left out and counted, and more than
@@ -16,7 +19,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +27,7 @@ from livarot.core.arguments import checked, several
 from livarot.core.arrays import FloatArray
 from livarot.data.fitting.likelihood import log_probabilities
 from livarot.data.fitting.newton import maximise
+from livarot.data.fitting.sandwich import observation_weights, with_clusters
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import DataWarning
 from livarot.errors import LivarotError, bad
@@ -49,8 +53,13 @@ class Bootstrap(NamedTuple):
 
 
 @checked(n_resamples=several)
-def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resample: str = "observed") -> Bootstrap:
+def bootstrap(
+    fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resample: str = "auto", cluster: Any = None
+) -> Bootstrap:
     """Parameters of ``n_resamples`` refits; draw b does not depend on how many there are.
+
+    ``resample`` "auto" is "cluster" where there are clusters, else "observed".  ``cluster`` is the fit's own column of
+    clusters (also by default), or one label for each observation, in the order of the log.
 
     >>> from livarot.data import MNLTransition
     >>> log = {"state": ["ok"] * 40, "action": ["run"] * 40, "next_state": ["ok"] * 30 + ["worn"] * 10,
@@ -60,12 +69,12 @@ def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resa
     >>> round(float(draws.std()), 2), round(float(fit.covariance_[0, 0]) ** 0.5, 2)
     (0.38, 0.37)
     """
-    if resample not in ("observed", "model"):
-        raise bad("resample", f"{resample!r} is not known", cure="use 'observed' or 'model'")
-    groups = [part for _, part in fit._groups(fit.choices_)]
+    choices = with_clusters(fit, cluster)
+    resample = _resampling(resample, choices)
+    groups = [part for _, part in fit._groups(choices)]
     thetas = np.atleast_2d(fit.theta_)
     require_memory("n_resamples", "the refitted parameters", n_resamples * thetas.size)
-    shares = [_shares(part, theta, resample) for part, theta in zip(groups, thetas, strict=True)]
+    draws = _Draws(choices, groups, thetas, resample)
     found = np.empty((n_resamples, *thetas.shape))
     n_failed, kept = 0, 0
     for b in range(n_resamples):
@@ -73,8 +82,8 @@ def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resa
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # the fit has already warned about the data
-                for k, part in enumerate(groups):
-                    drawn = part.with_counts(_resampled(part, shares[k], resample, rng))
+                for k, count in enumerate(draws.counts(rng)):
+                    drawn = groups[k].with_counts(count)
                     own = maximise(drawn, reg=float(fit.reg), tol=TOLERANCE, max_iter=int(fit.max_iter))
                     if not own.converged:
                         raise bad("data", "no convergence")
@@ -90,24 +99,59 @@ def bootstrap(fit: MNLTransition, n_resamples: int = 200, seed: int = 0, *, resa
     return Bootstrap(found[:kept], n_failed)
 
 
-def _shares(part: Choices, theta: FloatArray, resample: str) -> FloatArray:
-    """Probabilities to draw the counts from: of all rows, or of the rows within each set."""
-    if resample == "observed":
-        return np.asarray(part.count / part.count.sum())
-    return np.exp(log_probabilities(part, theta))
+def _resampling(asked: str, choices: Choices) -> str:
+    known = ("auto", "observed", "model", "cluster")
+    if asked not in known:
+        raise bad("resample", f"{asked!r} is not known", cure=f"use one of {', '.join(map(repr, known))}")
+    if asked == "auto":
+        return "observed" if choices.cluster is None else "cluster"
+    if asked == "cluster" and choices.cluster is None:
+        raise bad("resample", "is by clusters, and the fit has none", cure="fit with cluster='person'")
+    return asked
 
 
-def _resampled(part: Choices, shares: FloatArray, resample: str, rng: np.random.Generator) -> FloatArray:
-    """New counts with as many choices as before (if weights are not whole numbers, their total is rounded)."""
-    if resample == "observed":
+class _Draws:
+    """New counts of the choices of every parameter, with as many choices as before."""
+
+    def __init__(self, choices: Choices, groups: list[Choices], thetas: FloatArray, resample: str) -> None:
+        self.groups, self.resample = groups, resample
+        if resample == "model":
+            self.shares = [np.exp(log_probabilities(part, theta)) for part, theta in zip(groups, thetas, strict=True)]
+        elif resample == "observed":
+            self.shares = [part.count / part.count.sum() for part in groups]
+        else:
+            assert choices.cluster is not None  # noqa: S101 (it was checked)
+            self.n_clusters = int(choices.cluster.max()) + 1
+
+    def counts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        if self.resample == "cluster":
+            often = np.bincount(rng.integers(self.n_clusters, size=self.n_clusters), minlength=self.n_clusters)
+            for part in self.groups:
+                assert part.cluster is not None  # noqa: S101
+                weight = often[part.cluster] * observation_weights(part)
+                yield np.bincount(part.log_row, weights=weight, minlength=part.n_rows).astype(np.float64)
+            return
+        for part, shares in zip(self.groups, self.shares, strict=True):
+            if self.resample == "observed":
+                yield _redrawn(part, shares, rng)
+                continue
+            count = np.empty(part.n_rows)
+            for g in range(part.n_sets):
+                rows = slice(part.start[g], part.start[g + 1])
+                p = shares[rows]
+                count[rows] = rng.multinomial(round(float(part.weight[g])), p / p.sum())
+            yield count
+
+
+def _redrawn(part: Choices, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Observations n out of n (if counts are not whole numbers, their total is rounded)."""
+    if part.log_weight is None:
         total = max(round(part.n_choices), 1)
         return np.asarray(rng.multinomial(total, shares) * (part.n_choices / total), dtype=np.float64)
-    count = np.empty(part.n_rows)
-    for g in range(part.n_sets):
-        rows = slice(part.start[g], part.start[g + 1])
-        p = shares[rows]
-        count[rows] = rng.multinomial(round(float(part.weight[g])), p / p.sum())
-    return count
+    often = np.ones(len(part.log_row)) if part.log_count is None else part.log_count
+    drawn = rng.multinomial(max(round(float(often.sum())), 1), often / often.sum())
+    weight = drawn * part.log_weight
+    return np.bincount(part.log_row, weights=weight, minlength=part.n_rows).astype(np.float64)
 
 
 def kernels(problem: Problem, theta: FloatArray) -> Iterator[Kernel]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta, chi2
+from scipy.stats import beta, chi2, norm
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from livarot.core.arguments import checked
@@ -20,9 +20,9 @@ from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.inference import LikelihoodRatio, likelihood_ratio_test
 from livarot.data.fitting.likelihood import blocks, centred_rows, derivatives
 from livarot.data.fitting.separation import dependencies
+from livarot.data.fitting.summary import axes
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad
-from livarot.extras import extras_explained
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -41,29 +41,30 @@ def _data(fit: MNLTransition, data: Any) -> Choices:
 class Calibration:
     """Predicted against observed frequencies: columns predicted, observed, lower, upper, count of ``table``.
 
-    ``lower`` and ``upper`` are exact binomial (Clopper-Pearson) 95 % limits of the observed share.
+    ``lower`` and ``upper`` are exact binomial (Clopper-Pearson) limits of the observed share (95 % by default).
+    ``band_lower`` and ``band_upper`` are where the observed share lies with that probability if the model is right.
     """
 
     table: pd.DataFrame
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Observed share over predicted probability, with its limits and the diagonal."""
-        if ax is None:
-            with extras_explained():
-                from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
+        ax = axes(ax, (4.5, 4.5))
         t = self.table
         off = [t["observed"] - t["lower"], t["upper"] - t["observed"]]
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=1.0, zorder=0)
+        ax.fill_between(t["predicted"], t["band_lower"], t["band_upper"], color="0.9", zorder=0)
         ax.errorbar(t["predicted"], t["observed"], yerr=np.asarray(off), fmt="o", markersize=4.0, linewidth=1.0)
         ax.set(xlabel="predicted probability", ylabel="observed share", xlim=(0.0, 1.0), ylim=(0.0, 1.0))
         return ax
 
 
 @checked
-def calibration(fit: MNLTransition, data: Any = None, bins: int = 10) -> Calibration:
-    """All alternatives of all choices, in bins of equal weight by their predicted probability."""
+def calibration(fit: MNLTransition, data: Any = None, bins: int = 10, *, level: float = 0.95) -> Calibration:
+    """All alternatives of all choices, in bins of equal weight by their predicted probability.
+
+    The band is ``p +- z sqrt(sum of w p (1 - p)) / sum of w`` of the alternatives of a bin, taken as independent.
+    """
     require_memory("bins", "the table of bins", 4 * bins)
     choices = _data(fit, data)
     p = np.exp(fit._log_probabilities(choices))
@@ -71,14 +72,19 @@ def calibration(fit: MNLTransition, data: Any = None, bins: int = 10) -> Calibra
     order = np.argsort(p, kind="stable")
     place = np.cumsum(trials[order])
     group = np.minimum((bins * (place - trials[order] / 2.0) / place[-1]).astype(np.int64), bins - 1)
-    sums = [np.bincount(group, weights=w[order], minlength=bins) for w in (trials, trials * p, choices.count)]
-    total, expected, observed = (s[sums[0] > 0] for s in sums)
+    parts = trials, trials * p, choices.count, trials * p * (1.0 - p)
+    sums = [np.bincount(group, weights=w[order], minlength=bins) for w in parts]
+    total, expected, observed, variance = (s[sums[0] > 0] for s in sums)
+    tail = (1.0 - level) / 2.0
+    reach = float(norm.isf(tail)) * np.sqrt(variance) / total
     table = pd.DataFrame(
         {
             "predicted": expected / total,
             "observed": observed / total,
-            "lower": np.nan_to_num(beta.ppf(0.025, observed, total - observed + 1.0), nan=0.0),
-            "upper": np.nan_to_num(beta.ppf(0.975, observed + 1.0, total - observed), nan=1.0),
+            "lower": np.nan_to_num(beta.ppf(tail, observed, total - observed + 1.0), nan=0.0),
+            "upper": np.nan_to_num(beta.ppf(1.0 - tail, observed + 1.0, total - observed), nan=1.0),
+            "band_lower": np.maximum(expected / total - reach, 0.0),
+            "band_upper": np.minimum(expected / total + reach, 1.0),
             "count": total,
         }
     )
@@ -92,8 +98,14 @@ def residuals(fit: MNLTransition, data: Any = None, by: str = "state") -> pd.Dat
     ``by="row"``: one row per (set, next state) with Pearson's ``(c_i - N_g p_i)/sqrt(N_g p_i)``.  ``by="state"`` (or
     "action", "next_state", "stage"): sums of these squares with their degrees of freedom, 1 - 1/U_g for each row, and
     chi-square p-values (rough where expected counts are below five; no parameters are subtracted), worst first.
+    Refused where sets were met less than twice on average, as with continuous covariates.
     """
     choices = _data(fit, data)
+    met_often = choices.weight[choices.weight > 0]
+    if choices.n_choices < 2.0 * len(met_often):
+        problem = f"there are {len(met_often)} choice sets for {choices.n_choices:g} choices"
+        cure = "residuals need sets that were met many times; look at calibration(fit) instead"
+        raise bad("data", f"{problem}: Pearson residuals mean nothing there", cure=cure)
     frame = choices.frame()
     frame["expected"] = choices.weight[choices.set_of_row] * np.exp(fit._log_probabilities(choices))
     frame["residual"] = (frame["count"] - frame["expected"]) / np.sqrt(frame["expected"].clip(lower=1e-300))
@@ -157,6 +169,8 @@ def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRa
         check_is_fitted(fit, "theta_")
     if float(small.reg) > 0.0 or float(large.reg) > 0.0:
         raise bad("reg", "is positive: the test is for maximum likelihood", cure="fit both models with reg=0")
+    if any(fit.choices_.log_weight is not None or fit.choices_.cluster is not None for fit in (small, large)):
+        raise bad("large", "has weights or clusters, so its likelihood is none", cure="use wald_test")
     extra = _outside(small, large)
     if extra:
         raise bad("small", f"has {extra[0]!r}, which the larger model cannot express", cure="the models must be nested")
@@ -191,14 +205,15 @@ class HeldOut:
     """Mean log-loss per choice (nats) on held-out data; smaller is better."""
 
     model: float
-    empirical: float  # (training count + 1/2) / (N_g + U_g/2) within each (stage, state, action)
+    empirical: float | None  # (training count + 1/2) / (N_g + U_g/2) within each (stage, state, action), if known
     uniform: float  # log U_g
     n_choices: float
 
     def __str__(self) -> str:
         lines = [f"held-out log-loss per choice, {self.n_choices:g} choices"]
         for name in ("model", "empirical", "uniform"):
-            lines.append(f"  {name:<10}{getattr(self, name):10.5f}")
+            if getattr(self, name) is not None:
+                lines.append(f"  {name:<10}{getattr(self, name):10.5f}")
         return "\n".join(lines)
 
 
@@ -208,25 +223,23 @@ def held_out(fit: MNLTransition, data: Any) -> HeldOut:
 
     The frequencies add 1/2 to every reachable next state (Krichevsky and Trofimov), since a next state that was not
     seen in training would otherwise have infinite loss.  A choice that is met for the first time has equal odds.
+    Choices without state and action columns have no such frequencies (``empirical`` is None).
     """
     choices = _data(fit, data)
     seen = np.flatnonzero(choices.count > 0)
     weight, total = choices.count[seen], choices.n_choices
     sizes = choices.sizes[choices.set_of_row[seen]].astype(np.float64)
-    trained, met = _training_counts(fit, choices, seen)
-    empirical = -np.log((trained + 0.5) / (met + sizes / 2.0))
+    empirical = None
+    if fit.choices_.state is not None and choices.state is not None:
+        trained, met = _training_counts(fit, choices, seen)
+        empirical = float(weight @ -np.log((trained + 0.5) / (met + sizes / 2.0)) / total)
     model = -fit._log_probabilities(choices)[seen]
-    return HeldOut(
-        float(weight @ model / total), float(weight @ empirical / total), float(weight @ np.log(sizes) / total), total
-    )
+    return HeldOut(float(weight @ model / total), empirical, float(weight @ np.log(sizes) / total), total)
 
 
 def _training_counts(fit: MNLTransition, choices: Choices, seen: Any) -> tuple[FloatArray, FloatArray]:
     """How often the fit's data had each row of ``seen``, and its (stage, state, action)."""
-    own = fit.choices_
-    if own.state is None or own.next_state is None or choices.state is None or choices.next_state is None:
-        raise bad("data", "has no states, actions and next states", cure="name their columns when fitting")
-    before = own.frame().drop(columns="set")
+    before = fit.choices_.frame().drop(columns="set")
     keys = [name for name in ("stage", "state", "action", "next_state") if name in before]
     counts = before.groupby(keys)["count"].sum()
     wanted = choices.frame().iloc[seen]

@@ -1,4 +1,4 @@
-"""The uncertainty of an estimate: covariance, confidence sets, and the usual summary table.
+"""The uncertainty of an estimate: covariance, confidence sets, likelihood-ratio tests.
 
 Wald set (asymptotic; certain): ``(theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)``.
 
@@ -32,18 +32,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import brentq
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
 
 from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.data.fitting.likelihood import derivatives, reach
+from livarot.data.fitting.likelihood import reach
 from livarot.data.fitting.newton import Maximum
+from livarot.data.fitting.sandwich import covariance_kind, inverse, middle
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad, require_probability
 
@@ -51,31 +50,13 @@ SHRINK = tuple(4.0**-k for k in range(16))  # of q: small samples need a narrowe
 SCALES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)  # of the prior, in units of the coefficients
 
 
-def inverse(matrix: FloatArray, argument: str = "hessian") -> FloatArray:
-    """The inverse of a positive definite matrix, scaled to a unit diagonal first."""
-    size = np.sqrt(np.diag(matrix))
-    if not (size > 0).all():
-        raise bad(argument, "is not positive definite", cure="drop columns that cancel, or set reg > 0")
-    try:
-        low = cholesky(matrix / size / size[:, None], lower=True)
-    except LinAlgError as error:
-        raise bad(argument, "is not positive definite", cure="drop collinear columns, or set reg > 0") from error
-    half = solve_triangular(low, np.eye(len(low)), lower=True)
-    return np.asarray(half.T @ half / size / size[:, None])
-
-
 def covariance(choices: Choices, found: Maximum, reg: float, kind: str) -> FloatArray:
-    """``hessian``: (H + reg I)^-1.  ``sandwich``: the same around the sum of the outer products of the scores.
-
-    The scores of choices in a log of an MDP are a martingale difference, so the sandwich needs no clusters.
-    """
-    if kind not in ("hessian", "sandwich"):
-        raise bad("covariance", f"{kind!r} is not known", cure="use 'hessian' or 'sandwich'")
+    """The covariance of an estimate: kinds and formulas in :mod:`livarot.data.fitting.sandwich`."""
+    kind = covariance_kind(kind, choices)
     bread = inverse(found.hessian + reg * np.eye(choices.dim))
     if kind == "hessian":
         return bread
-    middle = derivatives(choices, found.theta, counted=True).hessian
-    return np.asarray(bread @ middle @ bread)
+    return np.asarray(bread @ middle(choices, found.theta, kind) @ bread)
 
 
 def overruled(found: Maximum, reg: float) -> BoolArray:
@@ -153,64 +134,6 @@ def likelihood_radius(bound: float, wide: float, push: float = 0.0) -> float:
         top *= 2.0
     root = float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
     return root * (1.0 + 1e-12)  # rounding must not shrink a bound
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """The table of coefficients and the facts above it; ``print`` it, or take ``table`` (a DataFrame)."""
-
-    table: pd.DataFrame
-    facts: dict[str, Any]
-    level: float
-
-    def __str__(self) -> str:
-        name_width = max(18, min(max(len(str(name)) for name in self.table.index), 40))
-        width = name_width + 60
-        lines = ["MNL transition model".center(width).rstrip(), "=" * width]
-        items = [(name, _shown(value)) for name, value in self.facts.items()]
-        half = (len(items) + 1) // 2
-        for i in range(half):
-            left = f"{items[i][0] + ':':<20}{items[i][1]:>17}"
-            right = f"{items[half + i][0] + ':':<20}{items[half + i][1]:>17}" if half + i < len(items) else ""
-            lines.append(f"{left}    {right}".rstrip())
-        lines.append("=" * width)
-        tail = (1.0 - self.level) / 2.0
-        heads = ["coef", "std err", "z", "P>|z|", f"[{tail:.3f}", f"{1.0 - tail:.3f}]"]
-        lines.append(" " * name_width + "".join(f"{head:>10}" for head in heads))
-        lines.append("-" * width)
-        for name, row in self.table.iterrows():
-            numbers = f"{row['coef']:>10.4f}{row['std err']:>10.4f}{row['z']:>10.3f}{row['P>|z|']:>10.3f}"
-            ends = f"{row['lower']:>10.3f}{row['upper']:>10.3f}"
-            lines.append(f"{str(name)[:40]:<{name_width}}{numbers}{ends}")
-        lines.append("=" * width)
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        facts = pd.DataFrame({"": {name: _shown(value) for name, value in self.facts.items()}})
-        return str(facts.to_html(header=False)) + str(self.table.to_html())
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def coefficient_table(names: list[str], theta: FloatArray, cov: FloatArray, level: float) -> pd.DataFrame:
-    """Coefficients with standard errors, z, two-sided p and interval."""
-    level = require_probability("level", level)
-    error = np.sqrt(np.diag(cov))
-    z = theta / error
-    reach = float(norm.ppf(0.5 + level / 2.0)) * error
-    return pd.DataFrame(
-        {
-            "coef": theta,
-            "std err": error,
-            "z": z,
-            "P>|z|": 2.0 * norm.sf(np.abs(z)),
-            "lower": theta - reach,
-            "upper": theta + reach,
-        },
-        index=names,
-    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,12 @@ such a v the second derivative is at least ``exp(-D t)``, so the slope at distan
 exists, at distance at most ``-log(1 - decrement D)/D`` in the norm of H (derived here; certain).  On separable data
 this can never hold, although the gradient goes to zero and a plain test would call it converged.  Where the
 certificate is not reached, :func:`livarot.data.fitting.separation.separation` decides.
+
+This is not the Newton method of :mod:`livarot.estimation.mle`, though both minimise the same function.  That one is
+compiled as a whole and runs for every (replica, stage) of every episode on a few pairs with packed block Hessians, on
+a ball; a call from Python per step would cost more than its arithmetic.  This one streams ragged tables of any length
+through BLAS, 4096 rows at a time, from Python, and must prove that a maximum exists.  They share the likelihood's
+formulas, not a line of code that either could give up: the passes over the data, which are all of the cost, differ.
 """
 
 from __future__ import annotations
@@ -68,10 +74,20 @@ class _Search(NamedTuple):
     stride: int = 1  # only every stride-th block of the data is read
 
 
-def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter: int = 100, where: str = "") -> Maximum:
-    """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage."""
-    zero = _point(choices, np.zeros(choices.dim), reg)
-    _remarks(choices, where)
+def maximise(
+    choices: Choices,
+    *,
+    reg: float = 0.0,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    where: str = "",
+    at_zero: Derivatives | None = None,
+) -> Maximum:
+    """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage.
+
+    ``at_zero`` are the derivatives at theta = 0, if they are known already."""
+    zero = _point(choices, np.zeros(choices.dim), reg, at=at_zero)
+    _remarks(choices, reg, where)
     check_identified(choices, zero.at, ridge=reg > 0.0, where=where)
     scale = np.sqrt(np.where(np.diag(zero.hessian) > 0.0, np.diag(zero.hessian), 1.0))
     stride = (len(block_starts(choices.start)) - 1) // SAMPLE_BLOCKS
@@ -85,7 +101,7 @@ def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter:
     if not converged:
         warn(
             f"no convergence in {n_iter} steps{where}: the last step was {decrement:.2g} standard errors; raise "
-            "max_iter, rescale the columns, or set reg > 0"
+            f"max_iter{',' if reg == 0.0 else ' or'} rescale the columns{', or set reg > 0' if reg == 0.0 else ''}"
         )
     log.debug("maximum likelihood%s: %d steps, decrement %.2g", where, n_iter, decrement)
     at = point.at
@@ -95,25 +111,28 @@ def maximise(choices: Choices, *, reg: float = 0.0, tol: float = 1e-8, max_iter:
     )  # fmt: skip
 
 
-def _remarks(choices: Choices, where: str) -> None:
+def _remarks(choices: Choices, reg: float, where: str) -> None:
     """Refuse data without choices, and warn of what makes estimates from the data doubtful."""
     if choices.n_choices == 0:
         raise bad("data", f"no choice was observed{where}")
-    if choices.dim > choices.n_choices:
+    if choices.dim > choices.n_observations:
         warn(
-            f"more parameters than choices{where}: {choices.dim} columns, {choices.n_choices:g} choices; drop columns, "
-            "collect more, or set reg > 0"
+            f"more parameters than choices{where}: {choices.dim} columns, {choices.n_observations:g} choices; "
+            + ("the ridge decides" if reg > 0.0 else "drop columns, collect more, or set reg > 0")
         )
     if choices.next_state is not None and choices.labels is not None:
         wide = choices.sizes[choices.set_of_row] > 1
         seen = np.unique(choices.next_state[(choices.count > 0) & wide])
         if len(seen) == 1:
             label = choices.labels.states[int(seen[0])]
-            warn(f"one observed class{where}: every choice led to {label!r}; the data may be separable")
+            told = "" if reg > 0.0 else "; the data may be separable"
+            warn(f"one observed class{where}: every choice led to {label!r}{told}")
 
 
-def _point(choices: Choices, theta: FloatArray, reg: float, stride: int = 1) -> _Point:
-    at = derivatives(choices, theta, stride)
+def _point(
+    choices: Choices, theta: FloatArray, reg: float, stride: int = 1, *, at: Derivatives | None = None
+) -> _Point:
+    at = derivatives(choices, theta, stride) if at is None else at
     objective = -at.log_likelihood + 0.5 * reg * float(theta @ theta)
     return _Point(theta, objective, at.gradient + reg * theta, at.hessian + reg * np.eye(len(theta)), at)
 

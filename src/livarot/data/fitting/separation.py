@@ -14,6 +14,7 @@ violates no constraint of the data is a certificate of separation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,12 +49,22 @@ class NotIdentified(LivarotError):
         return found
 
 
+def require_moderate(choices: Choices, at_zero: Derivatives) -> None:
+    """Refuse columns whose squares are beyond floating-point numbers."""
+    wild = ~np.isfinite(np.diag(at_zero.hessian)) | ~np.isfinite(at_zero.gradient)
+    if wild.any() or not np.isfinite(at_zero.hessian).all():
+        name = choices.columns[int(wild.argmax())]
+        raise bad(f"column {name!r}", "is too large to compute with", count=int(wild.sum()), cure="rescale it")
+
+
 def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, where: str = "") -> None:
     """Refuse constant and collinear columns (with a ridge, warn: there the ridge alone decides)."""
     if (choices.sizes[choices.weight > 0] < 2).all():
         cure = "give the sets of next states that can occur in reachable="
         raise bad("data", f"no choice set has two alternatives{where}: one observed class tells nothing", cure=cure)
+    require_moderate(choices, at_zero)
     dead = at_zero.spread == 0.0
+    told: list[str] = []
     if dead.any():
         names = [name for name, flat in zip(choices.columns, dead, strict=True) if flat]
         text = ", ".join(map(repr, names))
@@ -62,7 +73,7 @@ def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, whe
         error = bad(f"column {names[0]!r}", problem, index=0, count=len(names), cure=cure)
         if not ridge:
             raise NotIdentified.of(error, "constant", names, dead.astype(np.float64))
-        warn(str(error))
+        told.append(f"{text} cancel from the probabilities")
     for combination in dependencies(at_zero.hessian, ~dead):
         names = [name for name, share in zip(choices.columns, combination, strict=True) if share]
         text = ", ".join(map(repr, names))
@@ -71,10 +82,14 @@ def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, whe
             warn(f"columns {text} are nearly collinear within choice sets{where}: expect wide intervals")
             continue
         problem = f"collinear within choice sets{where}: {text} add up to the same number for all alternatives"
-        error = bad(f"column {names[-1]!r}", problem, count=len(names), cure="drop one of them, or set reg > 0")
+        cure = "drop one of them (collinear='drop' does), or set reg > 0"
+        error = bad(f"column {names[-1]!r}", problem, count=len(names), cure=cure)
         if not ridge:
             raise NotIdentified.of(error, "collinear", names, combination)
-        warn(str(error))
+        told.append(f"{text} are collinear within choice sets")
+    if told:
+        more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+        warn(f"the ridge alone decides some coefficients{where}: {'; '.join(told[:3])}{more}")
 
 
 def dependencies(gram: FloatArray, alive: np.ndarray) -> list[FloatArray]:
@@ -110,7 +125,8 @@ def relative_range(choices: Choices, direction: FloatArray, spread: FloatArray) 
         reach = np.maximum.reduceat(along, first) - np.minimum.reduceat(along, first)
         met = choices.weight[block.first : block.last] > 0
         widest = max(widest, float(reach[met].max(initial=0.0)))
-    return widest / float(np.abs(direction) @ spread)
+    size = float(np.abs(direction) @ spread)
+    return widest / size if size > 0.0 else math.inf
 
 
 class Separation(NamedTuple):
@@ -130,8 +146,8 @@ def separation(choices: Choices, theta: FloatArray, spread: FloatArray) -> Separ
     cuts = np.empty((0, choices.dim))
     candidate, fallback = theta * spread, None
     for attempt in range(ROUNDS):
-        worst, new = _violations(choices, candidate / spread, spread)
-        if worst <= FEASIBLE * float(np.abs(candidate).max()) and float(total @ candidate) > 0.0:
+        worst, gain, new = _violations(choices, candidate / spread, spread)
+        if worst <= FEASIBLE * gain and float(total @ candidate) > 0.0:
             fallback = _named(choices, candidate, spread)
             if attempt:  # the first candidate proves it, but uses all columns
                 return fallback
@@ -174,9 +190,14 @@ def _total_difference(choices: Choices) -> FloatArray:
     return total
 
 
-def _violations(choices: Choices, direction: FloatArray, spread: FloatArray) -> tuple[float, FloatArray]:
-    """Largest ``(phi_i - phi_y) . v`` over the sets, and the differences (phi_y - phi_i)/spread that are worst."""
-    worst, found, sizes_of = 0.0, [], []
+def _violations(choices: Choices, direction: FloatArray, spread: FloatArray) -> tuple[float, float, FloatArray]:
+    """Largest ``(phi_i - phi_y) . v`` and largest ``(phi_y - phi_i) . v`` over the sets, and the differences
+    (phi_y - phi_i)/spread that are worst.
+
+    The first is compared with the second: a direction along which *nothing* moves by more than rounding (columns that
+    are nearly collinear) is no separation.
+    """
+    worst, gain, found, sizes_of = 0.0, 0.0, [], []
     for block in blocks(choices):
         along = block.shifted @ direction
         first = choices.start[block.first : block.last] - block.begin
@@ -186,13 +207,15 @@ def _violations(choices: Choices, direction: FloatArray, spread: FloatArray) -> 
         excess = np.maximum.reduceat(along, first) - np.minimum.reduceat(lowest, first)
         bad_sets = np.flatnonzero(excess > 0.0)
         worst = max(worst, float(excess.max(initial=0.0)))
+        highest = np.maximum.reduceat(np.where(seen, along, -np.inf), first)
+        gain = max(gain, float((highest - np.minimum.reduceat(along, first)).max(initial=0.0)))
         for g in bad_sets[np.argsort(-excess[bad_sets])][: CUTS // 4]:
             rows = slice(int(first[g]), int(first[g] + sizes[g]))
             up, down = int(np.argmin(lowest[rows])), int(np.argmax(along[rows]))
             found.append((block.shifted[rows][up] - block.shifted[rows][down]) / spread)
             sizes_of.append(float(excess[g]))
     if not found:
-        return worst, np.empty((0, choices.dim))
+        return worst, gain, np.empty((0, choices.dim))
     order = np.argsort(-np.asarray(sizes_of), kind="stable")[:CUTS]
     rows_found = np.asarray(found)[order]
-    return worst, rows_found / np.abs(rows_found).max(axis=1, keepdims=True)
+    return worst, gain, rows_found / np.abs(rows_found).max(axis=1, keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.formula import Factor, check_features, encode, stack
+from livarot.data.fitting.formula import Factor, encode, stack
 from livarot.data.reading.choices import Choices
-from livarot.data.reading.columns import Columns, constant_within, counts_of, log_nominal
-from livarot.data.reading.table import Table, named
+from livarot.data.reading.columns import Columns, constant_within, counts_of, log_nominal, reference_of, terms_of
+from livarot.data.reading.observations import logged
+from livarot.data.reading.table import Table, labels_in_order, named
 from livarot.errors import bad
 from livarot.model.labels import Labels, ModelLabels, factorise
 
@@ -33,6 +35,18 @@ class _RowScope:
     def is_column(self, text: str) -> bool:
         return text in self.table
 
+    def is_category(self, factor: Factor) -> bool:
+        return self.table.is_text(self._name(factor))
+
+    def is_covariate(self, factor: Factor) -> bool:
+        return False
+
+    def role(self, text: str) -> str | None:
+        return self.columns.role(text)
+
+    def categories(self, factor: Factor, met_first: bool = False) -> Sequence[Any] | None:
+        return self.table.order(self._name(factor))
+
     def numbers(self, factor: Factor) -> NDArray[Any]:
         column = self.table.numbers(self._name(factor), "features")
         return column if self.order is None else column[self.order]
@@ -41,7 +55,7 @@ class _RowScope:
         codes, values = self.table.labels(self._name(factor), "features")
         return (codes if self.order is None else codes[self.order]), values
 
-    def varies(self, codes: IntArray) -> bool:
+    def varies(self, codes: NDArray[Any]) -> bool:
         return not constant_within(codes, self.start).all()
 
     def frame(self) -> pd.DataFrame:
@@ -52,25 +66,32 @@ class _RowScope:
 
 def from_alternatives(table: Table, columns: Columns, by_stage: bool, like: Choices | None) -> Choices:
     """Choices from alternative-specific rows."""
-    features = check_features(columns.features)
     ids = table.raw(columns.choice, "choice")
     start, order = group_rows(ids, named(columns.choice))
     order = _sorted_within(table, columns, start, order)
-    encoding = encode(features, _RowScope(table, columns, start, order), None if like is None else like.levels)
-    matrix = _in_place(encoding.columns)
+    scope = _RowScope(table, columns, start, order)
+    encoding = encode(terms_of(columns, scope), scope, None if like is None else like.recipe, reference_of(columns))
+    matrix = _in_place(encoding.arrays)
     count, log_row = _row_counts(table, columns, start, order, needed=like is None)
+    offset = _row_offset(table, columns, order)
+    if encoding.offset is not None:
+        offset = encoding.offset if offset is None else offset + encoding.offset
     identity = _identity(table, columns, start, order, by_stage, like)
     choices = Choices(
         start=start,
         features=matrix,
         count=count,
         columns=encoding.names,
-        offset=_row_offset(table, columns, order),
-        log_row=log_row,
+        term_of=encoding.terms,
+        offset=offset,
         table_row=None if order is None else np.argsort(order),
-        levels=encoding.levels,
+        levels=encoding.recipe.levels,
+        memory=encoding.recipe.memory,
         **identity,
     )
+    if len(log_row):
+        table_row = log_row if order is None else order[log_row]
+        choices = logged(choices, log_row, table_row, table, columns, needed=like is None)
     return merge_equal(choices) if like is None and identity else choices
 
 
@@ -100,7 +121,7 @@ def _sorted_within(table: Table, columns: Columns, start: IntArray, order: IntAr
     if not all(name in table for name in (columns.state, columns.action, columns.next_state)):
         return order
     codes, labels = table.labels(columns.next_state)
-    own = Labels(labels)
+    own = labels_in_order(table, columns.state, columns.next_state)
     rank = np.array([own.index(label) for label in labels], dtype=np.int64)[codes]
     rank = rank if order is None else rank[order]
     step = np.diff(rank)
@@ -142,7 +163,9 @@ def _row_counts(
             problem = f"two columns say how often rows were chosen: {columns.count!r} and {columns.chosen!r}"
             raise bad("count", problem, cure="leave one of them out (count=None, or drop the other column)")
         count = counts_of(table, columns.count)
-        return (count if order is None else count[order]), nothing
+        count = count if order is None else count[order]
+        known = columns.cluster is not None or columns.weights is not None
+        return count, np.flatnonzero(count > 0) if known else nothing
     if columns.chosen not in table and not needed:
         return np.zeros(int(start[-1])), nothing
     flags = table.flags(columns.chosen)
@@ -181,8 +204,8 @@ def _identity(
     if known is not None and len(known.states):
         states, actions = known.states, known.actions
     else:
-        states = Labels([*table.labels(columns.state)[1], *table.labels(columns.next_state)[1]])
-        actions = Labels(table.labels(columns.action)[1])
+        states = labels_in_order(table, columns.state, columns.next_state)
+        actions = labels_in_order(table, columns.action)
     codes, _ = _codes(table, columns.state, order, states)
     found["state"] = _per_set(codes, start, columns.state, order)
     codes, _ = _codes(table, columns.action, order, actions)
@@ -193,7 +216,7 @@ def _identity(
 
 
 def _codes(table: Table, name: str, order: IntArray | None, known: Labels | None) -> tuple[IntArray, Labels]:
-    labels = known if known is not None else Labels(table.labels(name)[1])
+    labels = known if known is not None else labels_in_order(table, name)
     codes = labels.encode(table.raw(name), named(name), cure="fit again with it, or drop those rows")
     return (codes if order is None else codes[order]), labels
 
@@ -217,13 +240,14 @@ def merge_equal(choices: Choices, *, always: bool = False) -> Choices:
     if choices.state is None or choices.action is None or choices.next_state is None:
         return choices
     key = np.asarray(choices._key(choices.state, choices.action, choices.stage))
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    if not always and 2 * len(first) > choices.n_sets:
+    if not always and 2 * len(np.unique(key)) > choices.n_sets:
         return choices
-    twin = first[group.reshape(-1)]  # the set each one may be equal to
+    _, first, group = np.unique(_digest(choices, key), return_index=True, return_inverse=True)
+    twin = first[group.reshape(-1)]  # the set each one is equal to, unless digests collide
     twin = np.where(choices.sizes[twin] == choices.sizes, twin, np.arange(choices.n_sets))
     row = np.arange(choices.n_rows) + np.repeat(choices.start[twin] - choices.start[:-1], choices.sizes)
     same = choices.next_state == choices.next_state[row]
+    same &= (key == key[twin])[choices.set_of_row]
     columns = choices.features if isinstance(choices.features, tuple) else tuple(choices.features.T)
     for column in columns if choices.offset is None else (*columns, choices.offset):
         same &= column == column[row]
@@ -234,4 +258,23 @@ def merge_equal(choices: Choices, *, always: bool = False) -> Choices:
     place = renumber[row]
     merged = choices.select(kept).with_counts(np.bincount(place, weights=choices.count))
     table_row = place if choices.table_row is None else place[choices.table_row]
-    return replace(merged, log_row=place[choices.log_row], table_row=table_row)
+    return replace(
+        merged,
+        log_row=place[choices.log_row],
+        log_count=choices.log_count,
+        log_weight=choices.log_weight,
+        cluster=choices.cluster,
+        table_row=table_row,
+    )
+
+
+def _digest(choices: Choices, key: IntArray) -> NDArray[np.uint64]:
+    """A number per set that equal sets share: of its key and of its rows in their order."""
+    columns = choices.features if isinstance(choices.features, tuple) else tuple(choices.features.T)
+    rows = pd.util.hash_array(np.asarray(choices.next_state))
+    for column in columns if choices.offset is None else (*columns, choices.offset):
+        values = np.asarray(column, dtype=np.float64) + 0.0  # -0.0 is 0.0
+        rows = rows * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(values)
+    place = np.arange(choices.n_rows) - np.repeat(choices.start[:-1], choices.sizes)
+    rows = rows * (2 * pd.util.hash_array(place) + 1)
+    return np.asarray(np.add.reduceat(rows, choices.start[:-1]) + pd.util.hash_array(key), dtype=np.uint64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.formula import Levels
+from livarot.data.fitting.expressions import Memory
+from livarot.data.fitting.formula import Levels, Recipe
 from livarot.errors import bad, require_finite
 from livarot.model.labels import ModelLabels
+
+if TYPE_CHECKING:
+    from livarot.data.reading.covariates import Design
+
+NOTHING_LOGGED: dict[str, Any] = {"log_count": None, "log_weight": None, "cluster": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +48,16 @@ class Choices:
     next_state: IntArray | None = None  # (rows,)
     labels: ModelLabels | None = None
     log_row: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (observations,)
+    log_count: FloatArray | None = None  # (observations,) how often each occurred; None is once
+    log_weight: FloatArray | None = None  # (observations,) sampling weights; ``count`` has them too
+    cluster: IntArray | None = None  # (observations,) which person, plant, ... each belongs to
     table_row: IntArray | None = None  # row here of each row of the table, where they differ
+    term_of: tuple[str, ...] | None = None  # (d,) the term each column belongs to; None: every column is a term
     levels: Levels = field(default_factory=dict)  # categories met by the features
+    memory: Memory = field(default_factory=dict)  # constants of transforms
     layout: str = "alternatives"  # or "transitions"
+    design: Design | None = None  # how covariates enter, where there are some
+    profile: dict[str, NDArray[Any]] = field(default_factory=dict)  # covariates of every set, (sets,) each
 
     @property
     def n_sets(self) -> int:
@@ -77,6 +90,23 @@ class Choices:
         """Observations, counts included."""
         return float(self.weight.sum())
 
+    @property
+    def n_observations(self) -> float:
+        """Observations as they were sampled: counts included, sampling weights not."""
+        if self.log_weight is None:
+            return self.n_choices
+        return float(len(self.log_row) if self.log_count is None else self.log_count.sum())
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The term that each column belongs to, (d,)."""
+        return self.columns if self.term_of is None else self.term_of
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the features have learned from the data."""
+        return Recipe(self.levels, self.memory)
+
     def rows(self, index: Any) -> FloatArray:
         """The features of some rows, dense."""
         if isinstance(self.features, tuple):
@@ -88,7 +118,18 @@ class Choices:
         counts = require_finite("count", count)
         if counts.shape != (self.n_rows,) or (counts < 0).any():
             raise bad("count", f"must be ({self.n_rows},) numbers >= 0", cure="one count per row")
-        return replace(self, count=counts, log_row=np.empty(0, dtype=np.int64))
+        return replace(self, count=counts, log_row=np.empty(0, dtype=np.int64), **NOTHING_LOGGED)
+
+    def keep_columns(self, kept: Sequence[int]) -> Choices:
+        """The same choices with some of the columns."""
+        names = tuple(self.columns[j] for j in kept)
+        if isinstance(self.features, tuple):
+            features: Any = tuple(self.features[j] for j in kept)
+        else:
+            features = np.ascontiguousarray(self.features[:, list(kept)])
+        design = None if self.design is None else self.design.keep_columns(kept)
+        terms = tuple(self.terms[j] for j in kept)
+        return replace(self, features=features, columns=names, term_of=terms, design=design)
 
     def select(self, sets: BoolArray | IntArray) -> Choices:
         """Some of the sets, with their observations."""
@@ -99,6 +140,7 @@ class Choices:
         moved = np.full(self.n_rows, -1, dtype=np.int64)
         moved[rows] = np.arange(len(rows))
         log_row = moved[self.log_row]
+        logged = log_row >= 0
 
         def part(values: NDArray[Any] | None, index: NDArray[Any]) -> Any:
             return None if values is None else values[index]
@@ -113,8 +155,12 @@ class Choices:
             state=part(self.state, chosen),
             action=part(self.action, chosen),
             next_state=part(self.next_state, rows),
-            log_row=log_row[log_row >= 0],
+            log_row=log_row[logged],
+            log_count=part(self.log_count, logged),
+            log_weight=part(self.log_weight, logged),
+            cluster=part(self.cluster, logged),
             table_row=None,
+            profile={name: values[chosen] for name, values in self.profile.items()},
         )
 
     def locate(self, state: IntArray, action: IntArray, stage: IntArray | None = None) -> IntArray:

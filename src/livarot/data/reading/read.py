@@ -15,12 +15,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from livarot.data.reading.alternatives import from_alternatives
 from livarot.data.reading.choices import Choices
-from livarot.data.reading.columns import Columns
-from livarot.data.reading.table import read_table
+from livarot.data.reading.columns import ACTION, ONLY, Columns
+from livarot.data.reading.table import Table, read_table, warn
 from livarot.data.reading.transitions import from_transitions, observe
 from livarot.errors import bad
+
+
+def with_action(table: Table, columns: Columns, like: Choices | None = None) -> Table:
+    """A table with a column of actions: where there is none, every row has the same action."""
+    if columns.action in table or (columns.state not in table and columns.next_state not in table):
+        return table
+    if like is not None:
+        chain = like.labels is not None and list(like.labels.actions) == [ONLY]
+        return table.with_column(columns.action, np.full(table.n_rows, ONLY, dtype=object)) if chain else table
+    if columns.action != ACTION or columns.actions is not None:
+        return table  # it was named: that it is missing is an error
+    if columns.warn_of_action:
+        warn("there is no column 'action': a Markov chain, with one action; say action=None, or name the column")
+    return table.with_column(columns.action, np.full(table.n_rows, ONLY, dtype=object))
 
 
 def read_choices(data: Any, columns: Columns, *, by_stage: bool = False, like: Choices | None = None) -> Choices:
@@ -28,6 +44,7 @@ def read_choices(data: Any, columns: Columns, *, by_stage: bool = False, like: C
     table = read_table(data)
     if table.n_rows == 0:
         raise bad("data", "the table has no rows")
+    table = with_action(table, columns, like)
     if columns.chosen in table or columns.choice in table:
         return from_alternatives(table, columns, by_stage, like)
     if like is not None and like.layout == "transitions":

@@ -95,7 +95,18 @@ def _labels(table: Table, columns: Columns, rows: Table | None) -> ModelLabels:
         if columns.action in rows:
             does += rows.labels(columns.action)[1]
     stages = None if columns.stage is None else Labels(table.labels(columns.stage, "stage")[1])
-    return ModelLabels(Labels(seen), Labels(does), stages)
+    both = [name for name in (columns.state, columns.next_state) if name in table]
+    return ModelLabels(_in_category_order(seen, table, both), _in_category_order(does, table, [columns.action]), stages)
+
+
+def _in_category_order(labels: list[Any], table: Table, names: list[str]) -> Labels:
+    """In the order of the pandas Categoricals of these columns, if all of them are such; sorted otherwise."""
+    orders = [table.order(name) for name in names]
+    known = dict.fromkeys(label for order in orders for label in order or ())
+    if any(order is None for order in orders) or not set(labels) <= set(known):
+        return Labels(labels)
+    met = set(labels)
+    return Labels([label for label in known if label in met], ordered=True)
 
 
 def _from_mapping(given: Mapping[Any, Any], columns: Columns) -> Table:

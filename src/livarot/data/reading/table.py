@@ -1,4 +1,5 @@
-"""Tables in, columns and labels out: pandas, Polars, Arrow, a dict of arrays, or the path of a Parquet or CSV file.
+"""Tables in, columns and labels out: pandas, Polars, Arrow, a dict of arrays, or the path of a file: Parquet, CSV (also
+packed, .csv.gz), Feather.
 
 Every refusal names the column, the first bad row (counted from 0), how many there are, and the cure.
 """
@@ -6,6 +7,7 @@ Every refusal names the column, the first bad row (counted from 0), how many the
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,10 +19,11 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, IntArray
 from livarot.errors import LivarotError, bad
-from livarot.model.labels import factorise, refuse
+from livarot.model.labels import Labels, factorise, refuse
 from livarot.system.sizes import memory_limit
 
 ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # a table of more bytes than that has at most so many per byte of its file
+FILES = (".parquet", ".csv", ".csv.gz", ".feather", ".arrow")
 NUMBER = 8  # bytes of a number, or of a reference to a label
 
 
@@ -30,7 +33,10 @@ class DataWarning(UserWarning):
 
 def warn(message: str) -> None:
     """A :class:`DataWarning` at the line that called into this package."""
-    warnings.warn(message, DataWarning, stacklevel=3)
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("livarot."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, DataWarning, stacklevel=depth)
 
 
 def named(column: str) -> str:
@@ -88,6 +94,19 @@ class Table:
         """Codes and labels of a column, in order of appearance."""
         return factorise(self.raw(name, argument), named(name))
 
+    def order(self, name: str) -> list[Any] | None:
+        """The categories of a pandas Categorical in their order; None for other columns."""
+        column = self.raw(name)
+        return list(column.cat.categories) if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype) else None
+
+    def is_text(self, name: str) -> bool:
+        """Does a column hold categories: text, or a pandas Categorical?"""
+        column = self.raw(name)
+        kind = getattr(column, "dtype", None)
+        if isinstance(kind, pd.CategoricalDtype | pd.StringDtype):
+            return True
+        return getattr(kind, "kind", "O") in "US" or pd.api.types.infer_dtype(column, skipna=True) == "string"
+
     def flags(self, name: str) -> BoolArray:
         """A column of 0 and 1, or of truth values."""
         values = self.numbers(name)
@@ -96,6 +115,16 @@ class Table:
         wrong = (values != 0) & (values != 1)
         refuse(named(name), "must be 0 or 1", wrong, "mark the chosen row with 1 and the others with 0")
         return np.asarray(values != 0)
+
+
+def labels_in_order(table: Table, *names: str) -> Labels:
+    """The labels of some columns: in the order of their categories if all are pandas Categoricals, else sorted."""
+    orders = [table.order(name) for name in names]
+    seen = [label for name in names for label in table.labels(name)[1]]
+    if any(order is None for order in orders):
+        return Labels(seen)
+    met = set(seen)
+    return Labels([label for order in orders for label in order or () if label in met], ordered=True)
 
 
 def read_table(data: Any) -> Table:
@@ -123,25 +152,30 @@ def read_table(data: Any) -> Table:
         import pyarrow as pa
 
         return _arrow(data if isinstance(data, pa.Table) else pa.table(data))
+    if callable(getattr(data, "collect", None)) and callable(getattr(data, "collect_schema", None)):
+        return read_table(data.collect())  # a Polars LazyFrame
     raise bad(
         "data",
         f"{type(data).__name__} is not a table",
-        cure="give a pandas, Polars or Arrow table, a dict of columns, or the path of a .parquet or .csv file",
+        cure=f"give a pandas, Polars or Arrow table, a dict of columns, or the path of a {', '.join(FILES)} file",
     )
 
 
 def _read_file(path: Path) -> Table:
-    kind = path.suffix.lower()
-    if kind not in (".parquet", ".csv"):
-        raise bad("data", f"{str(path)!r} is neither .parquet nor .csv", cure="convert it, or hand over a table")
+    kind = "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    if kind not in FILES:
+        names = f"{', '.join(FILES[:-1])} or {FILES[-1]}"
+        raise bad("data", f"{str(path)!r} is not a {names} file", cure="convert it, or hand over a table")
     if not path.is_file():
         raise bad("data", f"there is no file {str(path)!r}")
     with _reading(path):
-        if kind == ".csv":
+        if kind in (".csv", ".csv.gz"):
             from pyarrow.csv import read_csv
 
-            _check_size(path, path.stat().st_size)
-            return _arrow(read_csv(path))
+            _check_size(path, _unzipped_size(path) if kind == ".csv.gz" else path.stat().st_size)
+            return _arrow(read_csv(path))  # unpacks what is packed
+        if kind in (".feather", ".arrow"):
+            return _feather(path)
         from pyarrow.parquet import ParquetFile
 
         names = ParquetFile(path).schema_arrow.names
@@ -160,6 +194,29 @@ def _read_file(path: Path) -> Table:
     return Table(list(names), rows, get)
 
 
+def _feather(path: Path) -> Table:
+    """An Arrow (Feather) file: mapped, so that its size is known before its columns are read."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source:
+        opened = pa.ipc.open_file(source)
+        rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
+        size = sum(opened.get_batch(i).nbytes for i in range(opened.num_record_batches))
+        _check_size(path, max(size, NUMBER * rows))
+        return _arrow(opened.read_all())
+
+
+def _unzipped_size(path: Path) -> int:
+    """Bytes of a packed file, counted without keeping them, and no further than the limit."""
+    import gzip
+
+    total, most = 0, min(memory_limit(), max(ALWAYS_READ, MOST_PACKED * path.stat().st_size))
+    with gzip.open(path) as file:
+        while total <= most and (part := file.read(1 << 20)):
+            total += len(part)
+    return total
+
+
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turn whatever is found wrong with a file, when it is opened or later, into a `LivarotError`."""
@@ -167,7 +224,7 @@ def _reading(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, NotImplementedError) as error:
+    except (pa.ArrowException, OSError, EOFError, ValueError, LookupError, MemoryError, NotImplementedError) as error:
         if isinstance(error, LivarotError):
             raise
         raise bad("data", f"cannot read {str(path)!r}: {' '.join(str(error).split())[:200]}") from error
@@ -211,10 +268,18 @@ def _arrow_column(column: Any) -> Any:
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         return column.to_numpy()  # nulls become NaN
     if pa.types.is_dictionary(column.type):
-        return pd.Series(_decoded(column))
+        return pd.Series(_ordered(column) if column.type.ordered and column.num_chunks else _decoded(column))
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     return column.to_pandas()
+
+
+def _ordered(column: Any) -> Any:
+    """A dictionary column whose order means something (a Polars Enum, an ordered pandas Categorical)."""
+    whole = column.unify_dictionaries().combine_chunks() if column.num_chunks > 1 else column.chunk(0)
+    chunk = whole.chunk(0) if hasattr(whole, "num_chunks") else whole
+    codes = np.asarray(chunk.indices.cast("int64").fill_null(-1))
+    return pd.Categorical.from_codes(codes, chunk.dictionary.to_pylist(), ordered=True)
 
 
 def _decoded(column: Any) -> Any:

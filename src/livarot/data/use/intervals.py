@@ -29,7 +29,9 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.sandwich import variance_along
 from livarot.errors import bad
+from livarot.model.after import outcome_kinds, worths
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
@@ -66,12 +68,14 @@ def value_interval(
     kind: str = "delta",
     n_resamples: int = 200,
     seed: int = 0,
-    resample: str = "observed",
+    resample: str = "auto",
+    cluster: Any = None,
 ) -> ValueInterval:
     """An interval for the expected reward of a policy: (H, S) actions or (H, S, A) probabilities; None is the optimum.
 
     ``mdp`` is ``fit.to_mdp(...)``.  ``kind="bootstrap"`` uses ``n_resamples`` refits
-    (:mod:`livarot.data.fitting.bootstrap`).  Both ends are kept within [0, H].
+    (:mod:`livarot.data.fitting.bootstrap`, which says what ``resample`` and ``cluster`` are).  A fit with clusters has
+    an interval that allows for them; ``cluster`` asks for others.  Both ends are kept within what H steps can be worth.
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
@@ -83,18 +87,18 @@ def value_interval(
     if kind == "delta":
         value, gradient = value_and_gradient(problem, kernel, table)[:2]
         slope = gradient * problem.feature_scale
-        variance = sum(float(g @ cov @ g) for g, cov in zip(slope, fit._covariances(), strict=True))
-        error = math.sqrt(max(variance, 0.0))
+        error = math.sqrt(max(variance_along(fit, slope, cluster), 0.0))
         reach = float(norm.isf(tail)) * error
         lower, upper = value - reach, value + reach
     else:
         value = start_value(problem, kernel, table)
-        draws, n_failed = bootstrap(fit, n_resamples, seed, resample=resample)
+        draws, n_failed = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
         values = np.array([start_value(problem, own, table) for own in kernels(problem, draws)])
         error = float(values.std(ddof=1))
         lower, upper = (float(x) for x in np.quantile(values, (tail, 1.0 - tail)))
-    top = float(problem.horizon)
-    return ValueInterval(value, min(max(lower, 0.0), top), min(max(upper, 0.0), top), error, level, kind, n_failed)
+    least, most = (float(problem.units.value(x, problem.horizon)) for x in (0.0, float(problem.horizon)))
+    lower, upper = (min(max(x, least), most) for x in (lower, upper))
+    return ValueInterval(value, lower, upper, error, level, kind, n_failed)
 
 
 def as_probabilities(problem: Problem, policy: NDArray[Any]) -> FloatArray:
@@ -108,34 +112,28 @@ def as_probabilities(problem: Problem, policy: NDArray[Any]) -> FloatArray:
 
 
 def start_value(problem: Problem, kernel: Kernel, policy: FloatArray) -> float:
-    """The value of a policy (H, S, A) at the start."""
-    return float(problem.start @ evaluate_kernel(problem, kernel, policy)[0])
+    """The value of a policy (H, S, A) at the start, in the units of the rewards that were given."""
+    plain = float(problem.start @ evaluate_kernel(problem, kernel, policy)[0])
+    return float(problem.units.value(plain, problem.horizon))
 
 
 def value_and_gradient(problem: Problem, kernel: Kernel, policy: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """The value at the start, its gradient (K, d) in theta (of the problem's features), and the expected visits
-    (H, S, A)."""
-    value = evaluate_kernel(problem, kernel, policy)
+    (H, S, A); V_{h+1} is what follows, r' + discount V_{h+1}, and stage h counts discount^h."""
+    value, units, horizon = evaluate_kernel(problem, kernel, policy), problem.units, problem.horizon
     gradient = np.zeros((problem.n_parameters, problem.dim))
     visits = np.zeros(policy.shape)
     flow = np.zeros(value.shape)
     flow[0] = problem.start
-    _forward(
-        problem.rows.graph,
-        problem.stage_table,
-        problem.stage_parameter,
-        *kernel,
-        policy,
-        value,
-        flow,
-        gradient,
-        visits,
-    )
-    return float(problem.start @ value[0]), gradient, visits
+    ahead = worths(problem, value) * np.power(problem.discount, np.arange(horizon))[:, None]
+    stages = (problem.stage_table, problem.stage_parameter)
+    _forward(problem.rows.graph, outcome_kinds(problem), *stages, *kernel, policy, ahead, (flow, gradient, visits))
+    return float(units.value(problem.start @ value[0], horizon)), units.regret(gradient), visits
 
 
 @jit
-def _forward(graph, stage_table, stage_parameter, prob, base, policy, value, flow, gradient, visits):
+def _forward(graph, kinds, stage_table, stage_parameter, prob, base, policy, ahead, found):
+    flow, gradient, visits = found
     row_start, next_state, pair_block = graph.row_start, graph.next_state, graph.pair_block
     feat, feat_start, cols, col_start = graph.feat, graph.feat_start, graph.cols, graph.col_start
     col_count, block_start, coords = graph.col_count, graph.block_start, graph.block_coords
@@ -155,14 +153,14 @@ def _forward(graph, stage_table, stage_parameter, prob, base, policy, value, flo
                 mean = 0.0
                 for row in range(first, last):
                     p = prob[base[h] + row]
-                    mean += p * value[h + 1, next_state[row]]
+                    mean += p * ahead[h, kinds[row]]
                     flow[h + 1, next_state[row]] += weight * p
                 block = pair_block[pair]
                 if block < 0:  # one outcome, or no features: nothing to learn from it
                     continue
                 m = col_count[pair]
                 for row in range(first, last):
-                    push = weight * prob[base[h] + row] * (value[h + 1, next_state[row]] - mean)
+                    push = weight * prob[base[h] + row] * (ahead[h, kinds[row]] - mean)
                     at = feat_start[pair] + (row - first) * m
                     for j in range(m):
                         own[coords[block_start[block] + cols[col_start[pair] + j]]] += push * feat[at + j]

@@ -1,5 +1,7 @@
 """Plans that take the uncertainty of a fit into account, optimistic or robust, and the data that they rest on.
 
+Pessimistic plans over the same sets are in :mod:`livarot.data.use.pessimism`.
+
 Optimistic: the largest value over the confidence ellipsoid of theta (:func:`livarot.optimistic_plan`).  Use it to
 decide what to try next, not what to do.
 
@@ -54,6 +56,11 @@ def plan_optimistic(
     ``policy[0]`` is its table (H, S); ``start_value[0]`` the largest value found and ``upper[0]`` a certified bound:
     the optimal value is below it whenever the true parameters lie in their sets.
     """
+    return optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
+
+
+def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
+    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius."""
     check_own(fit, mdp)
     found = fit.confidence_set(level, kind, problem=mdp.problem)
     sets = [found] if isinstance(found, Ellipsoid) else found
@@ -63,7 +70,7 @@ def plan_optimistic(
     # one radius for all stages: |theta - c|_A <= r_k is |theta - c|_{A (r/r_k)^2} <= r
     dense = np.stack([own.matrix * (radius / own.radius) ** 2 for own in sets])
     center = np.stack([own.center for own in sets])
-    return optimistic_plan(mdp.problem, estimate(mdp.problem, center, dense), radius, rule)
+    return estimate(mdp.problem, center, dense), radius
 
 
 def estimate(problem: Problem, theta: FloatArray, gram: FloatArray) -> Estimate:
@@ -87,16 +94,20 @@ def robust_radius(
     *,
     n_resamples: int = 200,
     seed: int = 0,
-    resample: str = "observed",
+    resample: str = "auto",
     simultaneous: bool = True,
+    cluster: Any = None,
 ) -> FloatArray:
-    """Radii of KL balls, (S, A), or (H, S, A) where stages differ: see the head of this module."""
+    """Radii of KL balls, (S, A), or (H, S, A) where stages differ: see the head of this module.
+
+    ``resample`` and ``cluster`` are those of :func:`livarot.data.bootstrap`: a fit with clusters resamples them.
+    """
     check_own(fit, mdp)
     if n_resamples * (1.0 - level) < 1.0:
         need = math.ceil(1.0 / (1.0 - level))
         raise bad("n_resamples", f"{n_resamples} refits have no {level:g} quantile", cure=f"use at least {need}")
     problem = mdp.problem
-    draws = bootstrap(fit, n_resamples, seed, resample=resample)
+    draws = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
     nominal = transition_kernel(mdp)
     far = np.stack([_divergence(problem, nominal, own) for own in kernels(problem, draws.theta)])
     radius = np.quantile(far, level, axis=0, method="higher")

@@ -16,14 +16,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray
+from livarot.core.arrays import BoolArray, FloatArray
+from livarot.data.reading.table import Table, named, read_table
 from livarot.data.use.intervals import as_probabilities
 from livarot.data.use.plans import observed_counts
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad, require_finite
+from livarot.model.after import first_actions
+from livarot.model.labels import Labels, ModelLabels, refuse
 from livarot.model.problem import MNLMDP
 from livarot.storage import spreadsheet_safe as guarded
 from livarot.storage import write_atomic
+from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
@@ -57,6 +61,79 @@ def policy_table(
     if fit is not None:
         found["count"] = observed_counts(fit, mdp)[state, action]
     return pd.DataFrame(found).infer_objects()
+
+
+def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: BoolArray) -> FloatArray:
+    """A policy as probabilities (H, S, A): an array, or a table (or its path) that :func:`policy_table` made.
+
+    A table lists every state that the model's start can reach at a stage (without a model those that were ``visited``,
+    (T, S)); others get the first action.
+    """
+    sizes = len(labels.states), len(labels.actions)
+    if isinstance(policy, str | Path | pd.DataFrame):
+        return _from_table(read_table(policy), labels, mdp, visited)
+    if mdp is not None:
+        return as_probabilities(mdp.problem, policy)
+    array = np.asarray(policy)
+    if array.ndim == 2 and array.dtype.kind in "iu" and array.shape[1] == sizes[0]:
+        wrong = np.argwhere((array < 0) | (array >= sizes[1]))
+        if len(wrong):
+            first = tuple(int(i) for i in wrong[0])
+            raise bad("policy", f"action {array[first]} is out of range", index=first, count=len(wrong))
+        return np.asarray(np.eye(sizes[1])[array])
+    if array.ndim == 3 and array.dtype.kind == "f" and array.shape[1:] == sizes:
+        wrong = np.argwhere(~((array >= 0.0).all(axis=2) & (np.abs(array.sum(axis=2) - 1.0) <= 1e-9)))
+        if len(wrong):
+            first = tuple(int(i) for i in wrong[0])
+            raise bad("policy", "probabilities do not add up to 1", index=first, count=len(wrong))
+        return np.asarray(array, dtype=np.float64)
+    shapes = f"int (H, {sizes[0]}) or float (H, {sizes[0]}, {sizes[1]}), in the order of the labels"
+    raise bad("policy", f"has shape {array.shape} and dtype {array.dtype}", cure=f"give {shapes}")
+
+
+def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: BoolArray) -> FloatArray:
+    """The policy in a table of stage, state, action (, probability); stages are labels, or numbers from 0."""
+    known = "use the labels of the model"
+    state = labels.states.encode(_plain(table, "state", labels.states), named("state"), known)
+    action = labels.actions.encode(_plain(table, "action", labels.actions), named("action"), known)
+    names = labels.stages
+    if names is not None and mdp is not None:
+        stage = names.encode(_plain(table, "stage", names), named("stage"), known)
+        horizon = len(names)
+    else:
+        stage = np.asarray(table.numbers("stage", "policy"))
+        refuse(named("stage"), "is not a whole number >= 0", (stage < 0) | (stage != np.rint(stage)), "number from 0")
+        stage = stage.astype(np.int64)
+        horizon = mdp.problem.horizon if mdp is not None else int(stage.max(initial=-1)) + 1
+        refuse(named("stage"), f"is beyond the model's {horizon} stages", stage >= horizon, "plan in the same model")
+    require_memory("policy", "its table", horizon * len(labels.states) * len(labels.actions))
+    found = np.zeros((horizon, len(labels.states), len(labels.actions)))
+    share = table.numbers("probability", "policy") if "probability" in table else np.ones(table.n_rows)
+    np.add.at(found, (stage, state, action), np.asarray(share, dtype=np.float64))
+    total = found.sum(axis=2)
+    listed = np.zeros(total.shape, dtype=bool)
+    listed[stage, state] = True
+    wrong = listed & (np.abs(total - 1.0) > 1e-9)
+    if wrong.any():
+        h, s = (int(i) for i in np.argwhere(wrong)[0])
+        problem = f"the actions of {labels.states[s]!r} at stage {h} have probability {total[h, s]:g} together"
+        raise bad("policy", problem, index=(h, s), count=int(wrong.sum()), cure="one action per stage and state")
+    needed = (mdp.problem.reachable[:-1] if mdp is not None else visited)[:horizon]
+    lost = np.argwhere(needed & ~listed[: len(needed)])
+    if len(lost):
+        h, s = (int(i) for i in lost[0])
+        problem = f"no action for {labels.states[s]!r} at stage {h}"
+        raise bad("policy", problem, index=(h, s), count=len(lost), cure="list every state that can be reached")
+    stage, state = np.nonzero(~listed)
+    found[stage, state, 0 if mdp is None else first_actions(mdp.problem)[stage, state]] = 1.0
+    return found
+
+
+def _plain(table: Table, name: str, known: Labels) -> Any:
+    """A column of labels; those that were guarded or became text in a CSV file are recognised."""
+    column = list(table.raw(name, "policy"))
+    texts = {guarded(str(label)): label for label in known}
+    return [x if x in known else texts.get(str(x), x) for x in column]
 
 
 @checked

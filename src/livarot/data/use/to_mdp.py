@@ -26,6 +26,25 @@ def labels_of(model: MNLMDP | Problem) -> ModelLabels:
     return model_labels(model.problem if isinstance(model, MNLMDP) else model)
 
 
+def at_profile(choices: Choices, at: Mapping[str, Any] | None) -> Choices:
+    """The choice sets of one profile of covariates, where there are covariates."""
+    if choices.design is None:
+        if at is not None:
+            problem = "is given, and the model has no covariates"
+            raise bad("at", problem, cure="leave it out; covariates are columns of a log of transitions")
+        return choices
+    if at is None:
+        names = ", ".join(map(repr, choices.design.names))
+        raise bad("at", f"is not given, and the model depends on {names}", cure="give the values to plan for")
+    observed = choices.design.at(at)
+    weight = np.zeros(observed.n_sets)
+    where = choices.design.sets.locate(choices.state, choices.action, choices.stage)  # type: ignore[arg-type]
+    np.add.at(weight, where, choices.weight)
+    count = np.zeros(observed.n_rows)
+    count[observed.start[:-1]] = weight  # how often each set was met; who went where depends on the covariates
+    return replace(observed, count=count)
+
+
 def build_mdp(
     choices: Choices,
     theta: FloatArray,

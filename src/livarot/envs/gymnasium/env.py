@@ -1,7 +1,11 @@
 """To Gymnasium: every MNL MDP as a ``gymnasium.Env`` and as a native vector environment.
 
 States and actions are ``Discrete``; the stage is in ``info``.  The horizon belongs to the model, so the end of an
-episode is ``terminated`` and never ``truncated``.
+episode is ``terminated`` and never ``truncated``.  A terminal state ends it too.  Rewards are in the units that the
+model was given; the reward of an episode's last step includes the terminal reward, discounted once.
+
+Where some actions do not exist, ``info["action_mask"]`` says which do, int8 as ``Discrete.sample(mask)`` takes it, and
+``action_masks()`` says so to sb3-contrib's MaskablePPO.  An action that does not exist is refused.
 
 The numbers are those of :func:`livarot.simulate` and :func:`livarot.run`: ``reset(seed=s)`` begins episode 0 of the
 environment stream of seed s, each further ``reset()`` the next episode, and ``reset(options={"episode": t})`` goes to
@@ -23,20 +27,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.core.jit import jit
-from livarot.core.views import Bundle, opened
 from livarot.envs.gymnasium import render
+from livarot.envs.gymnasium.lanes import BLOCK, Lanes
 from livarot.errors import bad, require_positive_int, shown
-from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import stages_of
-from livarot.simulation.rollout import draw_start, row_of
-from livarot.simulation.streams import environment_uniforms
 from livarot.system.sizes import require_memory
 
 RENDER_MODES = ("ansi", "rgb_array")
 LAST = 2**62  # the largest number of an episode that may be asked for; those after it still fit
-BLOCK = 16  # episodes whose random numbers are drawn together: seeding a stream costs as much as an episode
 
 
 def model_of(mdp: MNLMDP | str, options: dict[str, Any]) -> MNLMDP:
@@ -50,56 +48,6 @@ def model_of(mdp: MNLMDP | str, options: dict[str, Any]) -> MNLMDP:
     if options:
         raise bad("mdp", f"a finished model takes no {', '.join(sorted(options))}", cure="build it as you want it")
     return mdp
-
-
-class Lanes:
-    """n episodes of one model side by side, each (a lane, here) with its own seed, episode number and stage."""
-
-    def __init__(self, mdp: MNLMDP, count: int) -> None:
-        problem = mdp.problem
-        self.horizon, self.start = problem.horizon, problem.start
-        self._model = Bundle(stages_of(problem, transition_kernel(mdp)))
-        self.states = np.zeros(count, dtype=np.int64)
-        self.stages = np.full(count, self.horizon, dtype=np.int64)  # as if ended: no episode has begun yet
-        self.episodes = np.full(count, -1, dtype=np.int64)
-        self.uniforms = np.zeros((count, self.horizon + 1))
-        self._seeds = [-1] * count
-        self._blocks: list[FloatArray] = [self.uniforms[:0]] * count
-        self._first = [0] * count
-
-    def begin(self, lane: int, seed: int | None, episode: int | None) -> None:
-        """The next episode of a lane; a seed begins again at episode 0, ``episode`` chooses another one."""
-        if seed is not None and seed != self._seeds[lane]:
-            self._seeds[lane], self._blocks[lane] = seed, self.uniforms[:0]
-        t = episode if episode is not None else 0 if seed is not None else int(self.episodes[lane]) + 1
-        at = t - self._first[lane]
-        if not 0 <= at < len(self._blocks[lane]):
-            self._blocks[lane] = environment_uniforms(self._seeds[lane], t, BLOCK, self.horizon)
-            self._first[lane], at = t, 0
-        self.uniforms[lane] = self._blocks[lane][at]
-        self.episodes[lane], self.stages[lane] = t, 0
-        self.states[lane] = draw_start(self.start, self.uniforms[lane, 0])
-
-    def step(self, moving: BoolArray, actions: IntArray) -> FloatArray:
-        """One stage of the moving lanes; their rewards, 0 for the others."""
-        rewards = np.zeros(len(self.states))
-        advance(self._model, self.uniforms, moving, actions, self.states, self.stages, rewards)
-        return rewards
-
-
-@jit
-def advance(model, uniforms, moving, actions, states, stages, rewards):
-    """The simulator's transition, for lanes that need not be at the same stage."""
-    m = opened(model)
-    _, n_states, n_actions = m.reward.shape
-    for i in range(len(states)):
-        if moving[i]:
-            h, s, a = stages[i], states[i], actions[i]
-            pair, base = (m.stage_table[h] * n_states + s) * n_actions + a, m.base[h]
-            row = row_of(m.prob, base + m.row_start[pair], base + m.row_start[pair + 1] - 1, uniforms[i, h + 1])
-            rewards[i] = m.reward[h, s, a]
-            states[i] = m.next_state[row - base]
-            stages[i] = h + 1
 
 
 class MNLEnv(gymnasium.Env[int, int]):
@@ -153,6 +101,9 @@ class MNLEnv(gymnasium.Env[int, int]):
             chosen = -1
         if not 0 <= chosen < self.mdp.problem.n_actions:
             raise bad("action", f"{action!r} is not an action", cure=f"give 0..{self.mdp.problem.n_actions - 1}")
+        if self._lanes.masked and not self._lanes.mask()[0, chosen]:
+            told = f"{action!r} does not exist in state {self._trail[-1]} at stage {self.stage}"
+            raise bad("action", told, cure='choose one of info["action_mask"]')
         reward = float(self._lanes.step(self._moving, np.array([chosen], dtype=np.int64))[0])
         state = int(self._lanes.states[0])
         self._trail.append(state)
@@ -175,9 +126,14 @@ class MNLEnv(gymnasium.Env[int, int]):
         known = self.np_random_seed
         return known if known >= 0 else int(self.np_random.integers(2**63))
 
+    def action_masks(self) -> BoolArray:
+        """Which actions exist now, (A,): what MaskablePPO of sb3-contrib asks for."""
+        return np.asarray(self._lanes.mask()[0], dtype=np.bool_)
+
     def _info(self) -> dict[str, Any]:
         stage = self.stage
-        return {"stage": stage, "h": stage, "episode_index": int(self._lanes.episodes[0])}
+        info = {"stage": stage, "h": stage, "episode_index": int(self._lanes.episodes[0])}
+        return info | {"action_mask": self._lanes.mask()[0]} if self._lanes.masked else info
 
 
 class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
@@ -247,6 +203,10 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
             first = int(np.flatnonzero(ended)[0])
             cure = "call reset() first, with a reset_mask of the ended ones in DISABLED mode"
             raise bad("step", "an episode has ended, or has not begun", index=first, count=int(ended.sum()), cure=cure)
+        wrong = lanes.unavailable(~ended, chosen)
+        if len(wrong):
+            told = f"{chosen[wrong[0]]} does not exist in its state"
+            raise bad("actions", told, index=int(wrong[0]), count=len(wrong), cure='choose by info["action_mask"]')
         rewards = lanes.step(~ended, chosen)
         for lane in np.flatnonzero(ended):
             self._begin(int(lane), None, None)
@@ -281,6 +241,10 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         now = zip(self._trails, lanes.stages, strict=True)
         return tuple(render.pixels(*size, trail, int(h), problem.states) for trail, h in now)
 
+    def action_masks(self) -> BoolArray:
+        """Which actions exist now in each sub-environment, (num_envs, A)."""
+        return self._lanes.mask().astype(np.bool_)
+
     def _begin(self, lane: int, seed: int | None, episode: int | None) -> None:
         self._lanes.begin(lane, seed, episode)
         self._trails[lane], self._taken[lane] = [int(self._lanes.states[lane])], []
@@ -295,6 +259,8 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
             ("episode_index", self._lanes.episodes),
         ):
             infos |= {name: np.where(mask, numbers, 0), f"_{name}": mask.copy()}
+        if self._lanes.masked:
+            infos |= {"action_mask": self._lanes.mask() * mask[:, None], "_action_mask": mask.copy()}
         return infos
 
     def _check_seeds(self, seed: Any) -> list[int | None]:

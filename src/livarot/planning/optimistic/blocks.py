@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.core.lanes import W
 from livarot.core.views import Bundle
+from livarot.model.after import outcome_kinds
 from livarot.model.derived import derived
 from livarot.model.problem import Problem
 from livarot.model.ragged import NO_BLOCK, Graph
@@ -32,7 +33,7 @@ class Blocks(NamedTuple):
     shape: IntArray  # (blocks, 6): outcomes, columns, common block of theta or -1, first row, first feature, block size
     pair: IntArray  # (blocks, W); spare lanes repeat the last pair
     offset: FloatArray  # (rows, W)
-    next_state: Int32Array  # (rows, W)
+    next_state: Int32Array  # (rows, W) kinds of outcomes (:mod:`livarot.model.after`)
     feature: FloatArray  # (features, W): per block (outcomes, columns)
 
 
@@ -95,7 +96,7 @@ def _pair_blocks(problem: Problem) -> Blocks:
         next_state=np.empty((int(row[-1]), W), dtype=np.int32),
         feature=np.empty((int(feature[-1]), W)),
     )
-    _lay_out(rows.graph, made)
+    _lay_out(rows.graph._replace(next_state=outcome_kinds(problem)), made)
     return made
 
 

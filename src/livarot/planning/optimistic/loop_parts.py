@@ -43,15 +43,24 @@ class Result(NamedTuple):
 
 @inner
 def value_range(model, h, value):
-    """max - min of V_{h+1} over the states that can be reached at stage h + 1; 0 after the last stage."""
+    """max - min of V_{h+1} over the states that can be reached at stage h + 1 (after the last stage: over all states).
+
+    With a discount and rewards of the next state, a bound of the range of what follows.
+    """
+    after = model.after
     if h + 2 >= len(model.node_start):
-        return value[0] * 0.0
+        if after.idle:
+            return value[0] * 0.0
+        low, high = value[0], value[0]
+        for s in range(1, len(model.start)):
+            low, high = minimum(low, value[s]), maximum(high, value[s])
+        return after.discount * (high - low) + after.span
     first = value[model.node_state[model.node_start[h + 1]]]
     low, high = first, first
     for node in range(model.node_start[h + 1] + 1, model.node_start[h + 2]):
         there = value[model.node_state[node]]
         low, high = minimum(low, there), maximum(high, there)
-    return high - low
+    return high - low if len(after.state) == 0 else after.discount * (high - low) + after.span
 
 
 @inner

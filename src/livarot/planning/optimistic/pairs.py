@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, maximum, number_in, put, take, where
 from livarot.core.law import logits
 from livarot.core.views import flat, matrix, opened, part, view
+from livarot.model.after import worth
 from livarot.planning.optimistic.choice import (
     choice_size,
     difference_of_two,
@@ -40,6 +40,8 @@ class Room(NamedTuple):
     own: Any  # (m * m,) floats
     q: Any  # (S * A,) floats
     q_up: Any  # (S * A,) floats
+    ahead: Any  # (kinds,) floats: what outcomes are worth, if that is not V
+    ahead_up: Any  # (kinds,) floats
     at: Any  # (W,) indices of the W pairs in an array
 
 
@@ -48,15 +50,17 @@ def plan_pairs(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the arrays of the result, replica after replica."""
     what = opened(task)
     n, m = what.model.most_out, what.model.most_cols
-    memory = np.empty((choice_size(n, m) + 2 * n + 2 * m + m * m, W))
-    floats = np.empty(m + m * m + 2 * what.model.reward.shape[1] * what.model.reward.shape[2])
-    whole = np.empty(W, dtype=np.int64)
+    memory = new_floats(choice_size(n, m) + 2 * n + 2 * m + m * m, W)
+    n_pairs, kinds = what.model.reward.shape[1] * what.model.reward.shape[2], len(what.model.after.state)
+    floats = new_floats(m + m * m + 2 * n_pairs + 2 * kinds)
+    whole = new_integers(W)
     centres = Centres(view(theta), view(whiten), view(radius))
     _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 
 
 @inner
-def make_room(memory, floats, whole, n, m, n_pairs):
+def make_room(memory, floats, whole, n, m, n_pairs, kinds):
+    """Memory laid out; what ``floats`` has beyond this is the caller's."""
     space, numbers = lanes(memory), view(floats)
     size = choice_size(n, m)
     end = size + 2 * n + 2 * m
@@ -72,6 +76,8 @@ def make_room(memory, floats, whole, n, m, n_pairs):
         own=part(numbers, m, m * m),
         q=part(numbers, m + m * m, n_pairs),
         q_up=part(numbers, m + m * m + n_pairs, n_pairs),
+        ahead=part(numbers, m + m * m + 2 * n_pairs, kinds),
+        ahead_up=part(numbers, m + m * m + 2 * n_pairs + kinds, kinds),
         at=part(view(whole), 0, W),
     )
 
@@ -80,7 +86,7 @@ def make_room(memory, floats, whole, n, m, n_pairs):
 def _replicas(task, centres, result, memory, floats, whole):
     model = task.model
     n_pairs = model.reward.shape[1] * model.reward.shape[2]
-    room = make_room(memory, floats, whole, model.most_out, model.most_cols, n_pairs)
+    room = make_room(memory, floats, whole, model.most_out, model.most_cols, n_pairs, len(model.after.state))
     for r in range(len(centres.radius)):
         own = Result(result.value[r], result.upper[r], result.policy[r], result.report)
         centre = Centres(centres.theta[r], centres.whiten[r], centres.radius[r])
@@ -109,17 +115,19 @@ def _stages(rule, model, blocks, centre, result, room):
         k, pairs = model.stage_parameter[h], blocks.stage_list[h]
         first = model.stage_table[h] * n_states * n_actions
         own = (centre.theta[k], centre.whiten[k], beta, lane(value_range(model, h, result.value[h + 1])))
+        follow = worth(model.after, result.value[h + 1], room.ahead)
+        follow_up = worth(model.after, result.upper[h + 1], room.ahead_up)
         for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
             pair = blocks.plain[item]
-            room.q[pair - first] = known_law(model.graph, pair, result.value[h + 1])
+            room.q[pair - first] = known_law(model.graph, pair, follow)
             if rule.certified:
-                room.q_up[pair - first] = known_law(model.graph, pair, result.upper[h + 1])
+                room.q_up[pair - first] = known_law(model.graph, pair, follow_up)
         for b in range(blocks.start[pairs], blocks.start[pairs + 1]):
-            if h == horizon - 1 and rule.idle_at_zero:
+            if h == horizon - 1 and rule.idle_at_zero and model.after.idle:
                 put(room.q, blocks.pair[b], -first, 0.0)
                 put(room.q_up, blocks.pair[b], -first, 0.0)
                 continue
-            gap = max(gap, back_up(rule, model, h, blocks, b, own, result, room))
+            gap = max(gap, back_up(rule, model, h, blocks, b, own, (follow, follow_up), room))
         greedy(rule, model, h, room, result)
     return gap
 
@@ -133,8 +141,9 @@ def greedy(rule, model, h, room, result):
         s = model.node_state[node]
         q, q_up = part(room.q, s * n_actions, n_actions), part(room.q_up, s * n_actions, n_actions)
         for a in range(n_actions):
-            hope = model.reward[h, s, a] + q[a]
-            q[a] = min(max(hope, 0.0), ceiling) if rule.clips_q else hope
+            gain = model.reward[h, s, a]
+            hope = gain + q[a]
+            q[a] = min(max(hope, 0.0), ceiling) if rule.clips_q and gain >= 0.0 else hope  # -inf: it does not exist
         best, result.policy[h, s] = first_best(q)
         result.value[h, s] = min(best, ceiling) if rule.clips_v else best
         if rule.certified:
@@ -208,16 +217,16 @@ def own_coordinates(graph, pairs, m, theta, whiten, room):
 
 
 @inner
-def back_up(rule, model, h, blocks, b, own, result, room):
+def back_up(rule, model, h, blocks, b, own, ahead, room):
     """The optimistic expectations of a block of pairs and their bounds; gives the largest relative first-order gap."""
-    theta, whiten, beta, _ = own
+    (theta, whiten, beta, _), (follow, follow_up) = own, ahead
     _, n_states, n_actions = model.reward.shape
     n, row = blocks.shape[b, 0], blocks.shape[b, 3]
     v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
     for i in range(n):
-        v[i] = take(result.value[h + 1], blocks.next_state[row + i], 0)
+        v[i] = take(follow, blocks.next_state[row + i], 0)
         if rule.certified:
-            v_up[i] = take(result.upper[h + 1], blocks.next_state[row + i], 0)
+            v_up[i] = take(follow_up, blocks.next_state[row + i], 0)
     best, high, gap, largest = lane(0.0), lane(0.0), lane(0.0), 0.0
     if rule.exact_for_two and n == 2:
         apart, reach = load_two(model.graph, blocks, b, theta, whiten, room)

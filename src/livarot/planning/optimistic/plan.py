@@ -2,7 +2,8 @@
 
     Q_h(s, a) = r_h(s, a) + max over C_h of E_theta[V_{h+1}],   V_h = max_a Q_h   (the paper prints argmax, E16)
 
-with C_h the confidence ellipsoid of the stage's parameter.  A maximum over true kernels never exceeds H - h, so
+with C_h the confidence ellipsoid of the stage's parameter (rewards of the next state and a discount: the maximum is of
+E_theta[r' + discount V_{h+1}], :mod:`livarot.model.after`).  A maximum over true kernels never exceeds H - h, so
 nothing is clipped for the joint maximum; bonuses are clipped as their papers say.
 
 The **second recursion** does the same on certified upper bounds (the box relaxation or the variance-aware bound,
@@ -16,8 +17,8 @@ There is one engine, with three ways to fill its lanes; ``Plan.engine`` says whi
 "screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.screened`)
 
 A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas
-(with the variance bonus, which costs little, only if the problem is large); otherwise the lanes are replicas if there
-are enough to fill them, and pairs if not.
+(with the variance bonus, which costs little, only if the problem is large; never if it has a discount, rewards of next
+states or terminal rewards); otherwise the lanes are replicas if there are enough to fill them, and pairs if not.
 
 Only states that can be reached from the start are planned for.  Ties: the first action within 1e-9 (1 + |Q|).
 """
@@ -34,6 +35,7 @@ from livarot.core.arrays import FloatArray
 from livarot.core.lanes import W
 from livarot.core.views import Bundle
 from livarot.errors import bad, require_finite, require_non_negative
+from livarot.model.after import after, blank_policy, blank_values
 from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan, check_estimate
@@ -59,11 +61,11 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
     if type(made) is not LaneRule:
         check_rule(rule)
     theta, gram, whiten = estimate
-    replicas, states = len(theta), problem.n_states
+    replicas = len(theta)
     radii = _radii(radius, replicas)
-    value = np.zeros((replicas, problem.horizon + 1, states))
-    upper = value if made.bound is None else np.zeros(value.shape)
-    policy = np.zeros((replicas, problem.horizon, states), np.int32)
+    value = blank_values(problem, replicas)
+    upper = value if made.bound is None else blank_values(problem, replicas)
+    policy = blank_policy(problem, replicas)
     report = np.zeros((3, replicas))  # start value, its bound, largest first-order gap relative to the value range
     engine = engine_for(problem, made, replicas)
     arguments = (theta, whiten, radii, value, upper, policy, report)
@@ -117,8 +119,9 @@ def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple
 
 def engine_for(problem: Problem, rule: LaneRule, replicas: int) -> str:
     """Which way to fill the lanes.  Screening changes the last bits, so the number of replicas must not decide it."""
-    large = rule.bound is not None or problem.rows.n_rows >= LARGE
-    if rule.screened and large and open_actions(problem) >= SEVERAL:
+    large, follow = rule.bound is not None or problem.rows.n_rows >= LARGE, after(problem)
+    plain = follow.idle and len(follow.state) == 0  # bounds of the next stage's values are kept from stage to stage
+    if rule.screened and large and plain and open_actions(problem) >= SEVERAL:
         return "screened"
     return "replicas" if replicas >= W else "pairs"
 

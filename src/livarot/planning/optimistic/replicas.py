@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, absolute, lane, lanes, maximum, minimum, put, take, where
 from livarot.core.law import logits
 from livarot.core.tolerances import TIE
 from livarot.core.views import flat, matrix, opened, part, view
+from livarot.model.after import worth
 from livarot.planning.optimistic.choice import (
     choice_size,
     difference_of_two,
@@ -35,6 +37,8 @@ class Room(NamedTuple):
     whiten: Any  # (G,) ... and its whitener
     value: Any  # (2, S) of this stage and the next, by turns
     upper: Any  # (2, S)
+    ahead: Any  # (kinds,) what outcomes are worth, if that is not V
+    ahead_up: Any  # (kinds,)
     v: Any  # (U,) values of a pair's outcomes
     v_up: Any  # (U,)
     q: Any  # (A,)
@@ -52,15 +56,15 @@ class Room(NamedTuple):
 @inner
 def room_size(model, d, size):
     """Lanes of memory for :func:`make_room`."""
-    n, m = model.most_out, model.most_cols
-    return d + size + 4 * len(model.start) + 2 * n + 2 * model.reward.shape[2] + m + m * m + choice_size(n, m)
+    n, m, values = model.most_out, model.most_cols, 4 * len(model.start) + 2 * len(model.after.state)
+    return d + size + values + 2 * n + 2 * model.reward.shape[2] + m + m * m + choice_size(n, m)
 
 
 @inner
 def make_room(memory, floats, whole, model, d, size):
     n, m, n_states, n_actions = model.most_out, model.most_cols, len(model.start), model.reward.shape[2]
-    values = d + size
-    outcomes = values + 4 * n_states
+    values, kinds = d + size, len(model.after.state)
+    outcomes = values + 4 * n_states + 2 * kinds
     actions = outcomes + 2 * n
     columns = actions + 2 * n_actions
     rest = columns + m + m * m
@@ -70,6 +74,8 @@ def make_room(memory, floats, whole, model, d, size):
         whiten=part(memory, d, size),
         value=matrix(memory, values, 2, n_states),
         upper=matrix(memory, values + 2 * n_states, 2, n_states),
+        ahead=part(memory, values + 4 * n_states, kinds),
+        ahead_up=part(memory, values + 4 * n_states + kinds, kinds),
         v=part(memory, outcomes, n),
         v_up=part(memory, outcomes + n, n),
         q=part(memory, actions, n_actions),
@@ -89,8 +95,8 @@ def make_room(memory, floats, whole, model, d, size):
 def plan_replicas(task, theta, whiten, radius, value, upper, policy, report):
     """Fill the arrays of the result, W replicas at a time."""
     what = opened(task)
-    memory = np.empty((room_size(what.model, theta.shape[2], whiten.shape[2]), W))
-    floats, whole = np.empty(what.model.most_cols), np.empty(5 * W, dtype=np.int64)
+    memory = new_floats(room_size(what.model, theta.shape[2], whiten.shape[2]), W)
+    floats, whole = new_floats(what.model.most_cols), new_integers(5 * W)
     centres = Centres(view(theta), view(whiten), view(radius))
     _blocks(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, floats, whole)
 
@@ -119,16 +125,18 @@ def _stages(rule, model, theta, whiten, beta, result, room):
     horizon, n_states, n_actions = model.reward.shape
     gap = lane(0.0)
     for s in range(n_states):
-        room.value[horizon % 2, s] = 0.0
-        room.upper[horizon % 2, s] = 0.0
+        room.value[horizon % 2, s] = model.after.end[s]
+        room.upper[horizon % 2, s] = model.after.end[s]
     for h in range(horizon - 1, -1, -1):
         gather(theta, room.at_theta, model.stage_parameter[h], room.theta)
         gather(whiten, room.at_whiten, model.stage_parameter[h], room.whiten)
         scale = value_range(model, h, room.value[(h + 1) % 2])
+        follow = worth(model.after, room.value[(h + 1) % 2], room.ahead)
+        follow_up = worth(model.after, room.upper[(h + 1) % 2], room.ahead_up)
         for node in range(model.node_start[h], model.node_start[h + 1]):
             s = model.node_state[node]
             for a in range(n_actions):
-                gap = maximum(gap, back_up(rule, model, h, s, a, beta, scale, room))
+                gap = maximum(gap, back_up(rule, model, (h, s, a), beta, scale, follow, follow_up, room))
             best, action = greedy(room.q)
             if rule.clips_v:
                 best = minimum(best, float(horizon))
@@ -168,18 +176,17 @@ def greedy(q):
 
 
 @inner
-def back_up(rule, model, h, s, a, beta, scale, room):
-    """Q and its bound for one pair; gives the relative first-order gap."""
-    horizon, n_states, n_actions = model.reward.shape
+def back_up(rule, model, place, beta, scale, follow, follow_up, room):
+    """Q and its bound for one (h, s, a), given what outcomes are worth; gives the relative first-order gap."""
+    (h, s, a), (horizon, n_states, n_actions) = place, model.reward.shape
     graph, gain, ceiling = model.graph, model.reward[h, s, a], float(horizon)
-    follow, follow_up = room.value[(h + 1) % 2], room.upper[(h + 1) % 2]
     pair = (model.stage_table[h] * n_states + s) * n_actions + a
     best, high, gap = lane(0.0), lane(0.0), lane(0.0)
     if graph.pair_block[pair] < 0:
         best = known_law(graph, pair, follow)
         if rule.certified:
             high = known_law(graph, pair, follow_up)
-    elif h < horizon - 1 or not rule.idle_at_zero:
+    elif h < horizon - 1 or not (rule.idle_at_zero and model.after.idle):
         row = graph.row_start[pair]
         n = graph.row_start[pair + 1] - row
         v, v_up = part(room.v, 0, n), part(room.v_up, 0, n)
@@ -195,7 +202,7 @@ def back_up(rule, model, h, s, a, beta, scale, room):
         else:
             best, high, gap = value_replicas(rule, model, pair, n, beta, scale, room)
     q = gain + best
-    room.q[a] = minimum(maximum(q, 0.0), ceiling) if rule.clips_q else q
+    room.q[a] = minimum(maximum(q, 0.0), ceiling) if rule.clips_q and gain >= 0.0 else q  # -inf: it does not exist
     if rule.certified:
         room.q_up[a] = gain + high
     return gap

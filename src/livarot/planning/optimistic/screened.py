@@ -6,6 +6,8 @@ reaches the best value found.  Values and policy are those of solving all pairs,
 a local maximum at the next stage; the bound of the start is certified in any case, and may be smaller; the reported gap
 is that of the solved pairs.  Pairs of almost the same shape share lanes: shorter ones are filled up with outcomes of
 negligible weight.
+
+It is for values without a discount, rewards of next states or terminal rewards; others are planned pair by pair.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -15,6 +17,7 @@ import math
 
 import numpy as np
 
+from livarot.core.basics import new_floats, new_integers
 from livarot.core.inner import inner
 from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, maximum, number_in, put, take, where, with_number
@@ -36,10 +39,10 @@ def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
     what = opened(task)
     model, blocks = what.model, what.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    memory = np.empty((choice_size(n, m) + 2 * n + 3 * m + m * m, W))
-    kept = np.empty((2 * len(blocks.offset) + 2 * len(blocks.shape), W))
-    floats = np.empty(m + m * m + 4 * n_pairs + 2 * len(model.start) + blocks.plain_row[len(blocks.plain)])
-    whole = np.empty(4 * W + n_pairs, dtype=np.int64)
+    memory = new_floats(choice_size(n, m) + 2 * n + 3 * m + m * m, W)
+    kept = new_floats(2 * len(blocks.offset) + 2 * len(blocks.shape), W)
+    floats = new_floats(m + m * m + 4 * n_pairs + 2 * len(model.start) + blocks.plain_row[len(blocks.plain)])
+    whole = new_integers(4 * W + n_pairs)
     centres = Centres(view(theta), view(whiten), view(radius))
     _replicas(what, centres, Result(view(value), view(upper), view(policy), view(report)), memory, kept, floats, whole)
 
@@ -48,7 +51,7 @@ def plan_screened(task, theta, whiten, radius, value, upper, policy, report):
 def _replicas(task, centres, result, memory, kept, floats, whole):
     model, blocks = task.model, task.blocks
     n, m, n_pairs = model.most_out, model.most_cols, model.reward.shape[1] * model.reward.shape[2]
-    room = make_room(memory, floats, whole, n, m, n_pairs)
+    room = make_room(memory, floats, whole, n, m, n_pairs, 0)
     screen = make_screen(memory, floats, whole, model, blocks)
     space, rows, count = lanes(kept), len(blocks.offset), len(blocks.shape)
     own_kept = Kept(
@@ -115,7 +118,7 @@ def known_pairs(rule, model, h, blocks, own, result, room, screen, fresh):
     for item in range(blocks.plain_start[pairs], blocks.plain_start[pairs + 1]):
         pair, at = blocks.plain[item], blocks.plain_row[item]
         row, law = model.graph.row_start[pair], part(screen.law, at, blocks.plain_row[item + 1] - at)
-        if fresh:
+        if fresh and len(law) > 0:
             softmax(part(model.graph.offset, row, len(law)), law)
         mean, mean_up = 0.0, 0.0
         for i in range(len(law)):

@@ -185,10 +185,16 @@ def penalty_answer(choice, eta, plain):
 @inner
 def ball_answer(choice, radius):
     """The least mean in the ball."""
+    return ball_answer_from(choice, radius, radius * 0.0)
+
+
+@inner
+def ball_answer_from(choice, radius, guess):
+    """The same, from a guess at the dual variable where that is positive and finite."""
     ceiling = -log_of(choice.others, choice.least)
     wide = (choice.span > choice.tie) & (radius > 0.0)
     sure = wide & (ceiling - radius <= 1e-14 * ceiling)
-    tilt, rest = ball_root(choice, radius, ceiling, wide & (ceiling - radius > 1e-14 * ceiling))
+    tilt, rest = ball_root(choice, radius, ceiling, wide & (ceiling - radius > 1e-14 * ceiling), guess)
     value = choice.low + where(sure, 0.0, tilt.pivot + tilt.mean)
     gap = where(tilt.eta > 0.0, absolute(rest) / tilt.eta, 0.0)
     return Answer(value, where(sure, INFINITE, tilt.eta), where(sure, 0.0, tilt.variance), gap, tilt)
@@ -211,9 +217,13 @@ def first_dual(choice, radius, ceiling):
 
 
 @inner
-def ball_root(choice, radius, ceiling, moves):
+def ball_root(choice, radius, ceiling, moves, guess):
     """The tilt with KL(eta) = radius where ``moves`` says so, eta = 0 elsewhere; and KL - radius."""
-    eta = where(moves, first_dual(choice, radius, ceiling), 0.0)
+    guessed = (guess > 0.0) & (guess < HUGE)
+    first = guess
+    if any_of(moves & ~guessed):
+        first = where(guessed, guess, first_dual(choice, radius, ceiling))
+    eta = where(moves, first, 0.0)
     below, above, before = lane(0.0), lane(2.0 * HUGE), lane(HUGE)  # no upper end yet
     for count in range(1, MAX_EVALUATIONS + 1):
         tilt = tilted(choice, eta)

@@ -14,7 +14,9 @@ recursion, whose V is the optimal value of the MDP with the worst-case kernel (r
 the ball whose radius at (h, s, a) is KL(p | p0); unlike the other two it is not a monotone operator on V, so it need
 not decrease in eta (docs/robust.md).
 
-The policy breaks ties as :func:`livarot.solve` does, with variances under the worst-case kernel.
+The policy breaks ties as :func:`livarot.solve` does, with variances under the worst-case kernel.  Where rewards depend
+on the next state, or are discounted, V_{h+1} is r' + discount V_{h+1} (:mod:`livarot.model.after`).  Values, penalties
+and dual variables are in the units of the rewards or costs that were given (a penalty in one over them).
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -34,18 +36,27 @@ from livarot.core.jit import jit
 from livarot.core.lanes import W, lanes, maximum, number_in
 from livarot.core.views import Bundle, flat, opened, part
 from livarot.errors import bad, require_finite
+from livarot.model.after import blank_values, worth
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
+from livarot.planning.solution import Arrays, Solution, Told
 
 CHUNK = 64  # pairs whose exponentials are taken together
 
 
-@dataclass(frozen=True, eq=False)
-class RobustSolution:
+class Plain(NamedTuple):
+    """A robust solution in normalised units."""
+
+    found: Arrays
+    dual: FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustSolution(Told):
     """Optimal robust values of every state and stage, with the adversary's answer."""
 
     value: FloatArray  # (H + 1, S)
@@ -55,6 +66,17 @@ class RobustSolution:
     dual: FloatArray  # (H, S, A) eta of the tilt; infinite where all mass is on the minimisers, 0 where p = p0
     gap: float  # largest duality gap of a single (h, s, a), in units of value; 0 for a penalty (closed form)
     nominal: Nominal = field(repr=False)
+    plain: Plain | None = field(default=None, repr=False)  # the numbers in normalised units
+
+    @property
+    def problem(self) -> Problem:  # type: ignore[override]
+        """What was planned for."""
+        return self.nominal.problem
+
+    @property
+    def normalised(self) -> Arrays:
+        """Values, policy and variances with rewards in [0, 1]."""
+        return self.plain.found if self.plain is not None else Arrays(self.value, self.q, self.policy, self.variance)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -70,7 +92,9 @@ class RobustSolution:
         base = (begins[:-1] - first).astype(np.int64)
         prob = np.empty(int(begins[-1]))
         memory = np.empty((-(-CHUNK * problem.max_reachable // W), W))
-        arrays = self.value, self.q - problem.reward, self.dual, base, prob, memory
+        found, dual = self.normalised, self.dual if self.plain is None else self.plain.dual
+        future = found.q - np.where(problem.exists, problem.reward, 0.0)
+        arrays = found.value, future, dual, base, prob, memory
         _fill_worst(Bundle(_Worst(stages_of(problem, self.nominal.kernel), *arrays)))
         return Kernel(prob, base)
 
@@ -103,14 +127,24 @@ def solve_robust(
     levels, ball = _levels(problem, radius, penalty)
     shape = (problem.horizon, problem.n_states, problem.n_actions)
     if not levels.any():
-        plain = solve_kernel(problem, kernel)
-        return RobustSolution(*plain, dual=np.zeros(shape), gap=0.0, nominal=model)
+        return _in_units(model, solve_kernel(problem, kernel), np.zeros(shape), 0.0)
     found, dual = empty_solution(problem), np.empty(shape)
     every = np.arange(shape[1] * shape[2]).reshape(1, *shape[1:])
     memory = np.empty(shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
     task = _Backward(stages_of(problem, kernel), levels, every, found.value, found.q, dual, *memory)
     gap = _solve(Bundle(task), None if ball else not count_penalty, found.policy, found.variance)
-    return RobustSolution(*found, dual=dual, gap=float(gap), nominal=model)
+    return _in_units(model, found, dual, float(gap))
+
+
+def _in_units(model: Nominal, found: Arrays, dual: FloatArray, gap: float) -> RobustSolution:
+    """The solution in the user's units: values are multiplied by the scale, dual variables divided by it."""
+    units = model.problem.units
+    if units.identity:
+        return RobustSolution(*found, dual=dual, gap=gap, nominal=model)
+    told = Solution.of(model.problem, found)
+    return RobustSolution(
+        *told, dual=dual / units.scale, gap=gap * units.scale, nominal=model, plain=Plain(found, dual)
+    )
 
 
 def evaluate_robust(
@@ -128,16 +162,16 @@ def evaluate_robust(
     problem, kernel = as_nominal(nominal)
     levels, ball = _levels(problem, radius, penalty)
     actions, weights = played(check_policy(problem, policy))
-    value, future = np.zeros((problem.horizon + 1, problem.n_states)), np.empty((1, *actions.shape[1:]))
+    value, future = blank_values(problem, 1)[0], np.empty((1, *actions.shape[1:]))
     memory = np.empty_like(future), np.empty(future.shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
     pairs = actions + problem.n_actions * np.arange(problem.n_states)[:, None]
     task = _Backward(stages_of(problem, kernel), levels, pairs, value, future, *memory)
     _evaluate(Bundle(task), None if ball else not count_penalty, weights)
-    return value
+    return problem.units.values(value, problem.horizon)
 
 
 def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[FloatArray, bool]:
-    """The radius or penalty of every pair, (1, S A) or (H, S A), and whether it is a radius."""
+    """The radius or penalty of every pair, (1, S A) or (H, S A), normalised, and whether it is a radius."""
     given, ball = one_of(radius, penalty)
     name = "radius" if ball else "penalty"
     level = require_finite(name, given)
@@ -156,6 +190,8 @@ def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | Non
         )
     if level.shape != shape:
         level = np.broadcast_to(level, (1, *shape[1:]))
+    if not ball and problem.units.scale != 1.0:
+        level = level * problem.units.scale
     return np.ascontiguousarray(level.reshape(len(level), -1)), ball
 
 
@@ -179,8 +215,9 @@ def _back_up(t, h, at, plain):
     ``plain`` is None for a ball; for a penalty it says whether the value is E_p V.
     """
     future, dual, spread, gap = flat(t.future[at]), flat(t.dual[at]), flat(t.spread), 0.0
+    follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
     for begin in range(0, len(future), W):
-        x, p, level = _gathered(t, h, begin)
+        x, p, level = _gathered(t, h, begin, follow)
         found = ball_answer(look(x, p), level) if plain is None else penalty_answer(look(x, p), level, plain)
         for k in range(W if begin + W <= len(future) else len(future) - begin):
             future[begin + k] = number_in(found.value, k)
@@ -191,12 +228,17 @@ def _back_up(t, h, at, plain):
 
 
 @inner
-def _gathered(t, h, begin):
-    """Next values, probabilities (0 for outcomes that a pair does not have) and levels of W pairs."""
-    _, n_states, n_actions = t.stages.reward.shape
-    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_states * n_actions, n_states * n_actions + 1)
+def _gathered(t, h, begin, follow):
+    """Next values, probabilities (0 for outcomes that a pair does not have) and levels of W pairs.
+
+    A pair that does not exist counts as one that is certain of 0.
+    """
+    _, n_states, n_actions = t.stages.model.reward.shape
+    starts = part(
+        t.stages.model.row_start, t.stages.model.stage_table[h] * n_states * n_actions, n_states * n_actions + 1
+    )
     pairs, levels = flat(t.pairs[h % len(t.pairs)]), t.levels[h % len(t.levels)]
-    numbers, follow, base, longest = flat(t.memory), t.value[h + 1], t.stages.base[h], 1
+    numbers, base, longest = flat(t.memory), t.stages.base[h], 1
     for filling in range(2):  # first the length of the longest law, then the laws themselves
         for k in range(W):
             pair = pairs[begin + k if begin + k < len(pairs) else len(pairs) - 1]
@@ -206,8 +248,10 @@ def _gathered(t, h, begin):
                 continue
             for i in range(longest):
                 there = i < n
-                numbers[(1 + i) * W + k] = follow[t.stages.next_state[row + i]] if there else 0.0
+                numbers[(1 + i) * W + k] = follow[t.stages.model.kind[row + i]] if there else 0.0
                 numbers[(1 + longest + i) * W + k] = t.stages.prob[base + row + i] if there else 0.0
+            if n == 0:
+                numbers[(1 + longest) * W + k] = 1.0
     space = lanes(t.memory)
     return part(space, 1, longest), part(space, 1 + longest, longest), space[0]
 
@@ -219,7 +263,7 @@ def _solve(task, plain, policy, variance):
     for h in range(len(t.future) - 1, -1, -1):
         gap = maximum(gap, _back_up(t, h, h, plain))
         for s in range(t.value.shape[1]):
-            q, reward = t.future[h, s], t.stages.reward[h, s]
+            q, reward = t.future[h, s], t.stages.model.reward[h, s]
             for a in range(len(q)):
                 q[a] = reward[a] + q[a]
             t.value[h, s], policy[h, s], variance[h, s] = greedy_widest(q, t.spread[s])
@@ -235,7 +279,9 @@ def _evaluate(task, plain, weights):
         for s in range(t.value.shape[1]):
             total = 0.0
             for i in range(t.pairs.shape[2]):
-                total += weights[h, s, i] * (flat(t.stages.reward[h])[t.pairs[h, s, i]] + t.future[0, s, i])
+                if weights[h, s, i] == 0.0 and flat(t.stages.model.reward[h])[t.pairs[h, s, i]] < 0.0:
+                    continue  # an action that does not exist
+                total += weights[h, s, i] * (flat(t.stages.model.reward[h])[t.pairs[h, s, i]] + t.future[0, s, i])
             t.value[h, s] = total
 
 
@@ -256,23 +302,24 @@ def _fill_worst(task):
     t = opened(task)
     horizon, n_states, n_actions = t.dual.shape
     for h in range(horizon):
+        follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
         for begin in range(0, n_states * n_actions, CHUNK):
-            _worst_laws(t, h, begin, min(begin + CHUNK, n_states * n_actions))
+            _worst_laws(t, h, begin, min(begin + CHUNK, n_states * n_actions), follow)
 
 
 @inner
-def _worst_laws(t, h, begin, end):
+def _worst_laws(t, h, begin, end, follow):
     """p0 exp(-eta (V - f)), normalised; restricted to the minimisers where eta is infinite.
 
     eta (f - min V) <= log(1/p0(argmin V)), so that nothing overflows (except for next states of probability 0, hence
     the limit 700).
     """
     n_pairs, eta, answer = len(flat(t.dual[h])), flat(t.dual[h]), flat(t.future[h])
-    starts = part(t.stages.row_start, t.stages.stage_table[h] * n_pairs, n_pairs + 1)
-    first, follow, exponents, grown = starts[begin], t.value[h + 1], flat(t.memory), lanes(t.memory)
+    starts = part(t.stages.model.row_start, t.stages.model.stage_table[h] * n_pairs, n_pairs + 1)
+    first, exponents, grown = starts[begin], flat(t.memory), lanes(t.memory)
     for pair in range(begin, end):
         row, n = starts[pair], starts[pair + 1] - starts[pair]
-        nexts, weights = part(t.stages.next_state, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
+        nexts, weights = part(t.stages.model.kind, row, n), part(t.stages.prob, t.stages.base[h] + row, n)
         own = part(exponents, row - first, n)
         if eta[pair] == math.inf:
             _keep_minimisers(nexts, weights, follow, own)

@@ -52,7 +52,7 @@ class Family(NamedTuple):
 
 
 PAPER_GAP = Family("paper-gap", "gap of the paper", r"$1/(4\sqrt{2HT})$", paper_gap)
-FIXED_GAP = Family("fixed-gap", "fixed gap", r"$1/(2H)$", lambda horizon, n_episodes: 0.5 / horizon)
+FIXED_GAP = Family("fixed-gap", "gap independent of T", r"$1/(2H)$", lambda horizon, n_episodes: 0.5 / horizon)
 FAMILIES = (PAPER_GAP, FIXED_GAP)
 
 LIVAROT = Contender("livarot", "LIVAROT", Livarot.paper())

@@ -1,7 +1,9 @@
-"""The paper's two figures, for either family of chains and either regret.
+"""The paper's two figures, for either family of chains.
 
-Figures are objects (:mod:`livarot.report.drawing`).  An agent has the same colour in all of them; line styles and
-markers repeat it for print without colour.
+Regret is divided by H^{3/2} throughout, so that all panels have one scale.  Bands and bars are the 10 to 90 % quantiles
+over seeds: unlike mean ± sd they never leave the range of what they describe.  Figures are objects
+(:mod:`livarot.report.drawing`).  An agent has the same colour in all of them; line styles and markers repeat it for
+print without colour.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from livarot.studies.paper.experiment import (
     FIXED_GAP,
     PAPER_GAP,
     SINGLE_PHASE,
+    UNIFORM,
     Family,
     Regret,
     Reproduction,
@@ -31,20 +34,21 @@ from livarot.studies.writing import COLOUR, DASHES, MARKER
 
 NAME: dict[Regret, str] = {"exact": "exact regret", "realised": "realised regret"}
 POINTS = 250  # of a curve
+BAND = (0.1, 0.9)  # quantiles over seeds
 
 
 def shown(family: Family) -> tuple[Contender, ...]:
-    """The paper's two agents and the uniform policy; with the fixed gap also single-phase LIVAROT."""
+    """The paper's two agents and the uniform policy; with the gap that can be learned also single-phase LIVAROT."""
     return tuple(c for c in CONTENDERS if family is FIXED_GAP or c is not SINGLE_PHASE)
 
 
 def cumulative_figure(result: Reproduction, family: Family, regret: Regret) -> Figure:
-    """Figure 1: cumulative regret against the episode, one panel per horizon, mean ± 1 sd over seeds."""
+    """Figure 1: cumulative regret over H^{3/2} against the episode, one panel per horizon on one scale."""
     with mpl.rc_context(STYLE):
         columns = min(3, len(result.horizons))
         rows = -(-len(result.horizons) // columns)
         figure = Figure(figsize=(2.45 * columns + 0.3, 2.0 * rows + 0.75))
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True)
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for index, panel in enumerate(panels.flat):
             if index >= len(result.horizons):
                 panel.set_visible(False)
@@ -55,21 +59,20 @@ def cumulative_figure(result: Reproduction, family: Family, regret: Regret) -> F
             if index + columns >= len(result.horizons):
                 panel.set_xlabel("episode t")
                 panel.xaxis.set_tick_params(labelbottom=True)
-        figure.supylabel(f"cumulative {NAME[regret]}", fontsize=9)
+        figure.supylabel(rf"cumulative {NAME[regret]} / $H^{{3/2}}$", fontsize=9)
         _legend(figure, panels[0, 0], _title(family, result))
     return figure
 
 
 def scaled_figure(result: Reproduction, family: Family) -> Figure:
-    """Figure 2: Regret_T / H^{3/2} against H, realised (as in the paper) and exact, mean ± 1 sd."""
+    """Figure 2: Regret_T / H^{3/2} against H, and what share of the uniform policy's regret that is."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.8, 3.2))
-        left, right = figure.subplots(1, 2, sharey=True)
-        _scaled_panel(left, result, family, "realised")
-        _scaled_panel(right, result, family, "exact")
-        left.set_title("realised regret, as in the paper")
-        right.set_title("exact regret")
-        left.set_ylabel(r"Regret$_T$ / $H^{3/2}$")
+        left, right = figure.subplots(1, 2)
+        _scaled_panel(left, result, family)
+        _scaled_panel(right, result, family, of_uniform=True)
+        left.set_ylabel(r"exact Regret$_T$ / $H^{3/2}$")
+        right.set_ylabel("% of the uniform policy's regret")
         _legend(figure, left, _title(family, result))
     return figure
 
@@ -79,9 +82,8 @@ def finding_figure(result: Reproduction) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.8, 3.2))
         for panel, family in zip(figure.subplots(1, 2), FAMILIES, strict=True):
-            _scaled_panel(panel, result, family, "exact")
-            panel.set_ylim(bottom=0)
-            panel.set_title(f"{family.title} {family.formula}")
+            _scaled_panel(panel, result, family)
+            panel.set_title(f"{family.title}, {family.formula}")
             panel.set_ylabel(r"exact Regret$_T$ / $H^{3/2}$")
         _legend(figure, figure.axes[1], f"Hard chain; {_settings(result)}")
     return figure
@@ -100,12 +102,12 @@ def figures(result: Reproduction) -> dict[str, Figure]:
 def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, regret: Regret, horizon: int) -> None:
     kept = _thinned(result.n_episodes)
     for layer, contender in enumerate(shown(family)):
-        curves: FloatArray = getattr(result.of(family, contender, horizon), regret)[:, kept]
+        curves: FloatArray = getattr(result.of(family, contender, horizon), regret)[:, kept] / horizon**1.5
         mean = curves.mean(axis=0)
-        sd = curves.std(axis=0, ddof=1) if result.n_seeds > 1 else np.zeros_like(mean)
+        low, high = np.quantile(curves, BAND, axis=0)
         colour = COLOUR[contender.key]
-        axes.fill_between(kept + 1, mean - sd, mean + sd, color=colour, alpha=0.08, linewidth=0)
-        for edge in (mean - sd, mean + sd):
+        axes.fill_between(kept + 1, low, high, color=colour, alpha=0.08, linewidth=0)
+        for edge in (low, high):
             axes.plot(kept + 1, edge, color=colour, linewidth=0.5, alpha=0.45)
         style = DASHES[contender.key]
         axes.plot(kept + 1, mean, color=colour, linestyle=style, label=contender.label, zorder=3 + layer)
@@ -115,17 +117,23 @@ def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, regret: 
     axes.yaxis.set_major_locator(MaxNLocator(5))
 
 
-def _scaled_panel(axes: Axes, result: Reproduction, family: Family, regret: Regret) -> None:
+def _scaled_panel(axes: Axes, result: Reproduction, family: Family, *, of_uniform: bool = False) -> None:
+    """Exact regret after the last episode against H: over H^{3/2}, or in percent of the uniform policy's mean."""
     horizons = np.array(result.horizons, dtype=np.float64)
     contenders = shown(family)
     step = 0.012 * max(float(np.ptp(horizons)), 5.0)
     for index, contender in enumerate(contenders):
-        mean, sd = result.ratio(family, contender, regret)
+        found = [result.final(family, contender, h, "exact") for h in result.horizons]
+        scale = [result.final(family, UNIFORM, h, "exact").mean() / 100 for h in result.horizons]
+        values = np.array(found) / (np.array(scale) if of_uniform else horizons**1.5)[:, None]  # (horizons, seeds)
+        mean = values.mean(axis=1)
+        low, high = np.quantile(values, BAND, axis=1)
+        bars = np.maximum([mean - low, high - mean], 0.0)  # outliers can pull a mean out of the band
         beside = horizons + step * (index - (len(contenders) - 1) / 2)  # so that bars do not cover each other
         axes.errorbar(
             beside,
             mean,
-            yerr=sd if sd.any() else None,
+            yerr=bars if bars.any() else None,
             color=COLOUR[contender.key],
             linestyle=DASHES[contender.key],
             marker=MARKER[contender.key],
@@ -136,7 +144,7 @@ def _scaled_panel(axes: Axes, result: Reproduction, family: Family, regret: Regr
         )
     axes.set_xticks(horizons, [str(h) for h in result.horizons])
     axes.set_xlabel("horizon H")
-    axes.axhline(0.0, color="#999999", linewidth=0.8, zorder=0)
+    axes.set_ylim(bottom=0)
 
 
 def _legend(figure: Figure, source: Axes, title: str) -> None:
@@ -146,12 +154,12 @@ def _legend(figure: Figure, source: Axes, title: str) -> None:
 
 
 def _title(family: Family, result: Reproduction) -> str:
-    return f"Hard chain, {family.title} {family.formula}; {_settings(result)}"
+    return f"Hard chain, {family.title}, {family.formula}; {_settings(result)}"
 
 
 def _settings(result: Reproduction) -> str:
-    seeds = f"{result.n_seeds} seeds" if result.n_seeds > 1 else "1 seed"
-    return f"T = {result.n_episodes}, {seeds}, mean ± 1 sd"
+    seeds = f"{result.n_seeds} seeds, mean and 10-90 %" if result.n_seeds > 1 else "1 seed"
+    return f"T = {result.n_episodes}, {seeds}"
 
 
 def _thinned(n_episodes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -102,7 +102,7 @@ def _fixed_gap(result: Reproduction) -> str:
         "Here learning shows." if max(shares) < 0.75 else "Not every learner is well below it after this many episodes."
     )
     return (
-        f"With a fixed gap, 1/(2H), the uniform policy has {_ratio(result, FIXED_GAP, UNIFORM)}; "
+        f"With a gap independent of T, 1/(2H), the uniform policy has {_ratio(result, FIXED_GAP, UNIFORM)}; "
         f"{_ratios(result, FIXED_GAP, LEARNERS)}: {_percent(shares)} of the uniform policy's regret. "
         f"{verdict}"
     )
@@ -114,7 +114,7 @@ def _locked_in(result: Reproduction) -> str:
         found = [result.locked_in(FIXED_GAP, contender, h) or 0.0 for h in result.horizons]
         parts.append(f"{contender.label} {_percent(found)}")
     return (
-        "Locked-in seeds, those whose exact regret exceeds half of the uniform policy's, at the fixed gap: "
+        "Locked-in seeds, those whose exact regret exceeds half of the uniform policy's, at that gap: "
         f"{'; '.join(parts)}."
     )
 
@@ -126,7 +126,7 @@ def _burn_in(result: Reproduction) -> str:
     length = declared(LIVAROT.agent).burn_in
     return (
         f"Without the burn-in of {length} episodes LIVAROT has {compared(FIXED_GAP)} of the regret it has "
-        f"with it at the fixed gap, and {compared(PAPER_GAP)} at the gap of the paper."
+        f"with it at the gap independent of T, and {compared(PAPER_GAP)} at the gap of the paper."
     )
 
 

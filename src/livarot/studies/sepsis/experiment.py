@@ -26,7 +26,7 @@ import numpy as np
 from livarot.agents import Agent, Livarot
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
-from livarot.errors import bad, require_positive_int
+from livarot.errors import require_positive_int
 from livarot.model.episodes import PlanCheck
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
@@ -43,7 +43,6 @@ N_SEEDS, N_PATIENTS = 8, 1000
 QUICK_SEEDS, QUICK_PATIENTS = 2, 128
 RADII = (0.003, 0.01, 0.03, 0.1, 0.3)
 GROWTH = math.sqrt(2.0)
-DIMS = (4, 5)
 
 
 class Curve(NamedTuple):
@@ -117,10 +116,7 @@ def sepsis_study(
     n_patients: int = N_PATIENTS,
     *,
     horizon: int = 20,
-    weights: Sequence[float] = WEIGHTS,
     agent: Livarot | None = None,
-    dims: Sequence[int] = DIMS,
-    radii: Sequence[float] = RADII,
     first_seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
@@ -129,33 +125,27 @@ def sepsis_study(
     require_positive_int("n_seeds", n_seeds)
     require_positive_int("n_patients", n_patients)
     require_positive_int("first_seed", first_seed, minimum=0)
-    if not dims or not set(dims) <= set(DIMS):
-        raise bad("dims", f"{tuple(dims)} is not a choice among {DIMS}", cure="4: log p0 is known, 5: learned too")
     learner = Livarot() if agent is None else agent
     check_rule(learner.rule)
     seeds = tuple(range(first_seed, first_seed + n_seeds))
     times = replan_times(n_patients)
-    runner = Runner(len(dims) * n_seeds * len(times), workers, progress)  # plans
-    curves = []
-    lines: tuple[float, float, float, tuple[tuple[float, float], ...]] | None = None
-    for dim in dims:
-        mdp = icu_sepsis(horizon, weights, learn_nominal=dim == DIMS[1])
-        if lines is None:
-            lines = reference_lines(mdp, radii)
-        curves.append(_learn(mdp, learner, seeds, times, runner))
-    assert lines is not None  # noqa: S101 (dims is not empty)
-    optimum, nominal, random, robust = lines
+    runner = Runner(2 * n_seeds * len(times), workers, progress)  # plans
+    hospital = icu_sepsis(horizon)
+    optimum, nominal, random, robust = reference_lines(hospital)
+    known = _learn(hospital, learner, seeds, times, runner)
+    hospital = icu_sepsis(horizon, learn_nominal=True)
+    curves = (known, _learn(hospital, learner, seeds, times, runner))
     return SepsisStudy(
         seeds=seeds,
         n_patients=n_patients,
         horizon=horizon,
-        weights=tuple(float(w) for w in weights),
+        weights=WEIGHTS,
         agent=repr(learner),
         optimum=optimum,
         nominal=nominal,
         random=random,
         robust=robust,
-        curves=tuple(curves),
+        curves=curves,
     )
 
 
@@ -164,12 +154,12 @@ def survival(mdp: MNLMDP, policy: Any) -> float:
     return float(mdp.problem.start @ evaluate(mdp, policy)[0])
 
 
-def reference_lines(mdp: MNLMDP, radii: Sequence[float]) -> tuple[float, float, float, tuple[tuple[float, float], ...]]:
+def reference_lines(mdp: MNLMDP) -> tuple[float, float, float, tuple[tuple[float, float], ...]]:
     """Survival in the hospital of the optimum, the nominal optimum, random treatment and the robust policies."""
     problem = mdp.problem
     nominal = MNLMDP(problem, np.zeros_like(mdp.theta))  # the offset carries log p0
     even = np.full((problem.horizon, problem.n_states, N_ACTIONS), 1.0 / N_ACTIONS)
-    robust = ((float(radius), survival(mdp, solve_robust(nominal, radius=radius).policy)) for radius in radii)
+    robust = ((radius, survival(mdp, solve_robust(nominal, radius=radius).policy)) for radius in RADII)
     optimum = float(problem.start @ solve(mdp).value[0])
     return optimum, survival(mdp, solve(nominal).policy), survival(mdp, even), tuple(robust)
 

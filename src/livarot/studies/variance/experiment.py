@@ -309,7 +309,7 @@ def run_study(
     runner = Runner(len(cells) * n_seeds * n_episodes, workers, progress)
     parts = {which: groups(which, n_seeds) for members in FAMILIES.values() for which in members}
     runner.compile(decisions(FAMILIES["spread"][0], [0])[0], (contender.agent for contender in CONTENDERS))
-    curves = sigma_curves(n_seeds=max(2, n_seeds // 2))
+    curves = sigma_curves(max(2, n_seeds // 2))
 
     def one(cell: tuple[Member, Contender], count: Count) -> tuple[FloatArray, float]:
         which, contender = cell

@@ -16,7 +16,7 @@ The KL-robust chain is the hard chain as the nominal model, with the kernel p0 e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,11 @@ from livarot.core.arrays import FloatArray
 from livarot.envs.hard import hard_chain
 from livarot.envs.random_model import random_mdp
 from livarot.envs.robust_embedding import kl_robust
-from livarot.errors import bad, require_positive_int
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import Solution, solve_kernel
+from livarot.planning.exact import solve_kernel
 from livarot.planning.robust.plan import solve_robust
+from livarot.planning.solution import Arrays
 from livarot.theory.audits.facts import sigma_bar_worst
 from livarot.theory.variance import stage_variance
 
@@ -72,7 +72,7 @@ def _chain(horizon: int, seed: int) -> tuple[float, float]:
 def _robust_chain(horizon: int, seed: int) -> tuple[float, float]:
     mdp = hard_chain(horizon, gap=0.5 / horizon, seed=seed)
     found = solve_robust(mdp, penalty=ROBUSTNESS, count_penalty=False)
-    return _both(mdp, Solution(found.value, found.q, found.policy, found.variance), found.kernel)
+    return _both(mdp, Arrays(found.value, found.q, found.policy, found.variance), found.kernel)
 
 
 def _robust(horizon: int, seed: int) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def _plain(mdp: MNLMDP) -> tuple[float, float]:
     return _both(mdp, solve_kernel(mdp.problem, kernel), kernel)
 
 
-def _both(mdp: MNLMDP, solution: Solution, kernel: Kernel) -> tuple[float, float]:
+def _both(mdp: MNLMDP, solution: Arrays, kernel: Kernel) -> tuple[float, float]:
     """sigma_bar under the optimal policy, and of the worst trajectory."""
     mean = float(stage_variance(mdp, solution, kernel).mean())
     return math.sqrt(mean), sigma_bar_worst(mdp, solution=solution)
@@ -102,15 +102,10 @@ FAMILIES: dict[str, tuple[str, Callable[[int, int], tuple[float, float]]]] = {
 }
 
 
-def sigma_curves(*, horizons: Sequence[int] = HORIZONS, n_seeds: int = 20) -> tuple[Curve, ...]:
+def sigma_curves(n_seeds: int) -> tuple[Curve, ...]:
     """All families, seeds 0, 1, .. of each."""
-    require_positive_int("n_seeds", n_seeds)
-    if not horizons:
-        raise bad("horizons", "is empty", cure="give at least one horizon")
-    for horizon in horizons:
-        require_positive_int("horizons", horizon, minimum=2)
     curves = []
     for key, (label, numbers) in FAMILIES.items():
-        found = np.array([[numbers(int(horizon), seed) for seed in range(n_seeds)] for horizon in horizons])
-        curves.append(Curve(key, label, tuple(int(h) for h in horizons), found[:, :, 0], found[:, :, 1]))
+        found = np.array([[numbers(horizon, seed) for seed in range(n_seeds)] for horizon in HORIZONS])
+        curves.append(Curve(key, label, HORIZONS, found[:, :, 0], found[:, :, 1]))
     return tuple(curves)

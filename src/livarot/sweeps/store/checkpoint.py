@@ -50,7 +50,13 @@ def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool
         logger.warning("the state of %s cannot be stored: its runs start again after a crash", cell.agent)
         return False
     header: dict[str, JSON] = {"cell": cell.key, "episode": done, "source": f"{provenance()['source']} {source}"}
-    save_tensors(path_of(own_folder(folder), cell, replicas.seeds), tensors, kind=KIND, header=header)
+    try:
+        save_tensors(path_of(own_folder(folder), cell, replicas.seeds), tensors, kind=KIND, header=header)
+    except LivarotError:
+        if folder.is_dir():
+            raise
+        # somebody removed the folder while the file was being written: once more
+        save_tensors(path_of(own_folder(folder), cell, replicas.seeds), tensors, kind=KIND, header=header)
     return True
 
 

@@ -33,6 +33,7 @@ RUN_COLUMNS = ("key", "cell", "seed", *NUMBERS, "size", "mtime", "sha256", "seco
 SOURCE_COLUMNS = ("key", "sha256", "plugin")
 CELL_COLUMNS = ("cell", "environment", "environment_settings", "agent", "agent_settings", "episodes")
 GUARD = "drivers/guard"  # locked by every process that works in a store
+PATIENCE = 10.0  # seconds to wait for others that create the same index
 CHUNK = 500  # SQLite takes a limited number of values per statement
 
 
@@ -190,9 +191,9 @@ def _unclaim(connection: sqlite3.Connection, owner: str, keys: Iterable[str]) ->
     connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
 
 
-def _patiently(connection: sqlite3.Connection, text: str, seconds: float = 10.0) -> None:
+def _patiently(connection: sqlite3.Connection, text: str) -> None:
     """Execute; SQLite does not wait by itself for others that create the same file."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             connection.execute(text)

@@ -87,6 +87,7 @@ def audit(result: Result, mdp: MNLMDP | Iterable[MNLMDP] | None = None) -> Audit
         raise bad(
             "result", f"{type(result).__name__} is not the result of a run", cure="pass what livarot.run returned"
         )
+    result = getattr(result, "normalised", result)  # bounds are for rewards in [0, 1]
     models = _models(mdp)
     facts = dict(result.facts)
     if models:
@@ -225,6 +226,9 @@ def _max(x: np.ma.MaskedArray[Any, Any]) -> float | None:
 def _sigma_bar(result: Result, facts: Mapping[str, Any]) -> tuple[dict[str, Any], Lines]:
     sigma = result.sigma_bar
     limit, star_limit = sigma_bar_limit(result.horizon), sigma_bar_star_limit(result.horizon)
+    if facts.get("problem", {}).get("outcomes_pay"):  # then the last step is uncertain too
+        horizon = float(result.horizon)
+        limit, star_limit = math.sqrt((horizon + 1) * (2 * horizon + 1) / 24) / horizon, 0.5 / math.sqrt(horizon)
     star = facts["truth"]["sigma_bar_star"] if _full(facts) else None
     found: dict[str, Any] = {
         "mean": float(sigma.mean()),

@@ -16,9 +16,11 @@ import numpy as np
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.file_layout import Entry, Layout, Misfit
+from livarot.model.after import after
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
-from livarot.planning.exact import Solution, checked_solution, solve, solve_kernel
+from livarot.planning.exact import checked_solution, solve_kernel
+from livarot.planning.solution import Arrays
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
 
@@ -36,6 +38,7 @@ PROBLEM = {
     "log_kappa_bound": Entry(float),
     "has_zero_outcomes": Entry(bool),
     "n_models": _SIZE,
+    "outcomes_pay": Entry(bool, optional=True),
 }
 TRUTH = ("optimum", "sigma_bar_star", "sigma_bar_worst", "log_kappa_star", "nu_max", "theta_norm")
 
@@ -104,12 +107,13 @@ def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
             "log_kappa_bound": log_kappa_bound(problem),
             "has_zero_outcomes": has_zero_outcomes(problem),
             "n_models": len(models),
-        },
+        }
+        | ({} if after(problem).idle else {"outcomes_pay": True}),
         "truth": {name: _range(np.array(values)) for name, values in truths.items()},
     }
 
 
-def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
+def sigma_bar_worst(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
     """sqrt(sum_h max_s Var[V*_{h+1} | s, pi*]/H^3) over reachable states: no trajectory of this model has more.
 
     >>> import livarot
@@ -117,7 +121,8 @@ def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | None = None) -> float:
     >>> round(sigma_bar_worst(mdp), 4) == round(livarot.theory.hard_chain_sigma_bar(10, 0.15, never_falls=True), 4)
     True
     """
-    best = solve(mdp) if solution is None else checked_solution(mdp.problem, solution)
+    problem = mdp.problem
+    best = solve_kernel(problem, transition_kernel(mdp)) if solution is None else checked_solution(problem, solution)
     variance = np.where(mdp.problem.reachable[:-1], best.variance, 0.0)
     return math.sqrt(float(variance.max(axis=1).sum()) / mdp.problem.horizon**3)
 

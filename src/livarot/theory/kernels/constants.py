@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from livarot.core.basics import new_floats
 from livarot.core.jit import jit
 from livarot.core.tolerances import TIE
-from livarot.theory.kernels.curvature import two_rarest
+from livarot.core.views import part, view
+from livarot.theory.kernels.curvature import rarest_pair
 
 
 @jit
@@ -20,7 +20,9 @@ def largest_leverage(graph, pairs, whiten, place, owner):
     columns of a pair with one outcome are coordinates and may belong to several blocks.
     """
     largest = 0.0
-    image = np.zeros(len(place))
+    image = new_floats(len(place))
+    for k in range(len(image)):
+        image[k] = 0.0
     for p in range(len(pairs)):
         pair = pairs[p]
         block, m, cols = graph.pair_block[pair], graph.col_count[pair], graph.col_start[pair]
@@ -48,7 +50,7 @@ def rarest_two(row_start, offset, pairs):
     for p in range(len(pairs)):
         first, last = row_start[pairs[p]], row_start[pairs[p] + 1]
         if last - first > 1:
-            worst = max(worst, two_rarest(offset[first:last]))
+            worst = max(worst, rarest_pair(part(view(offset), first, last - first)))
     return worst
 
 
@@ -56,7 +58,7 @@ def rarest_two(row_start, offset, pairs):
 def rarest_at(graph, table, here, n_actions, theta):
     worst = 0.0
     n_states = len(here)
-    z = np.empty(8)
+    z = new_floats(8)
     for s in range(n_states):
         if not here[s]:
             continue
@@ -67,7 +69,7 @@ def rarest_at(graph, table, here, n_actions, theta):
             if n < 2:
                 continue
             if n > len(z):
-                z = np.empty(2 * n)
+                z = new_floats(2 * n)
             block = graph.pair_block[pair]
             m = graph.col_count[pair] if block >= 0 else 0
             for i in range(n):
@@ -75,12 +77,12 @@ def rarest_at(graph, table, here, n_actions, theta):
                 for c in range(m):
                     coordinate = graph.block_coords[graph.block_start[block] + graph.cols[graph.col_start[pair] + c]]
                     z[i] += graph.feat[graph.feat_start[pair] + i * m + c] * theta[coordinate]
-            worst = max(worst, two_rarest(z[:n]))
+            worst = max(worst, rarest_pair(part(view(z), 0, n)))
     return worst
 
 
 @jit
-def nu_of(row_start, next_state, stage_table, prob, base, here, value, q):
+def nu_of(row_start, kind, stage_table, prob, base, here, follow, value, q):
     horizon, n_states, n_actions = q.shape
     largest = 0.0
     for h in range(horizon):
@@ -98,10 +100,12 @@ def nu_of(row_start, next_state, stage_table, prob, base, here, value, q):
             least, most = math.inf, -math.inf
             for a in range(n_actions):
                 pair = (stage_table[h] * n_states + s) * n_actions + a
-                pivot = value[h + 1, next_state[row_start[pair]]]
+                if row_start[pair + 1] == row_start[pair]:  # the action does not exist
+                    continue
+                pivot = follow[h, kind[row_start[pair]]]
                 first, square = 0.0, 0.0
                 for row in range(row_start[pair], row_start[pair + 1]):
-                    off = value[h + 1, next_state[row]] - pivot
+                    off = follow[h, kind[row]] - pivot
                     first += prob[base[h] + row] * off
                     square += prob[base[h] + row] * off * off
                 spread = max(square - first * first, 0.0)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from livarot.core.basics import new_floats, new_integers
+from livarot.core.inner import inner
 from livarot.core.jit import jit
+from livarot.core.views import part, view
 
 ASCENTS, STEPS = 8, 60  # starts per pair and steps per start of the ascent
 LIFT = 1e-12  # a bound is lifted by it, relative, so that rounding does not push it below what it bounds
@@ -15,6 +16,12 @@ LIFT = 1e-12  # a bound is lifted by it, relative, so that rounding does not pus
 
 @jit
 def two_rarest(z):
+    """:func:`rarest_pair`, for Python."""
+    return rarest_pair(view(z))
+
+
+@inner
+def rarest_pair(z):
     """-log(p_i p_j) of the two least likely of at least two outcomes with logits z."""
     top, least, second = -math.inf, math.inf, math.inf
     for k in range(len(z)):
@@ -29,7 +36,7 @@ def two_rarest(z):
     return (top - least) + (top - second) + 2.0 * math.log(total)
 
 
-@jit
+@inner
 def _rise(along, across, chord):
     """max of c . (u - v) over unit vectors u with |u - v| <= chord; c has a part along the unit v and one across."""
     drop = 0.5 * chord * chord  # 1 - cos of the angle, without cancellation
@@ -43,9 +50,9 @@ def _rise(along, across, chord):
 def cap_bound(offset, y, diameter, i, j, bound, unit, chord):
     """F at the cap's centre, and a bound of f_ij on the cap."""
     n, dims = y.shape
-    z = np.empty(n)
-    wide = np.empty(n)
-    slope = np.empty(dims)
+    z = new_floats(n)
+    wide = new_floats(n)
+    slope = new_floats(dims)
     chord = min(chord, 2.0)
     middle = 0.5 * (offset[i] + offset[j])
     top, peak = -math.inf, -math.inf
@@ -78,14 +85,14 @@ def cap_bound(offset, y, diameter, i, j, bound, unit, chord):
         across += (slope[c] - along * unit[c]) ** 2
     rise = bound * _rise(along, math.sqrt(across), chord)
     curve = centre + rise + 0.25 * (diameter * bound * chord) ** 2
-    return two_rarest(z), min(box, curve)
+    return rarest_pair(view(z)), min(box, curve)
 
 
 @jit
 def chord_of(offset, y, i, j, bound):
     """The bound of f_ij on the whole ball by chords of the exponentials."""
     n, dims = y.shape
-    sizes = np.empty(n)
+    sizes = new_floats(n)
     middle = 0.5 * (offset[i] + offset[j])
     top = -math.inf
     for k in range(n):
@@ -94,7 +101,9 @@ def chord_of(offset, y, i, j, bound):
             size += (y[k, c] - 0.5 * (y[i, c] + y[j, c])) ** 2
         sizes[k] = bound * math.sqrt(size)
         top = max(top, offset[k] - middle + sizes[k])
-    level, pull = 0.0, np.zeros(dims)
+    level, pull = 0.0, new_floats(dims)
+    for c in range(dims):
+        pull[c] = 0.0
     for k in range(n):
         peak = math.exp(offset[k] - middle + sizes[k] - top)  # w_k e^R; cosh and sinh are peak (1 +- e^-2R)/2
         level += 0.5 * peak * (1.0 + math.exp(-2.0 * sizes[k]))
@@ -114,7 +123,7 @@ def look_at_pairs(graph, pairs, bound, low, high):
     widest = 1
     for p in range(len(pairs)):
         widest = max(widest, row_start[pairs[p] + 1] - row_start[pairs[p]])
-    z = np.empty(widest)
+    z = new_floats(widest)
     for p in range(len(pairs)):
         pair = pairs[p]
         row = row_start[pair]
@@ -137,10 +146,10 @@ def look_at_pairs(graph, pairs, bound, low, high):
                     z[k] = offset[row + k]
                     if m == 1:
                         z[k] += sign * bound * feat[at + k]
-                low[p] = max(low[p], two_rarest(z[:n]))
+                low[p] = max(low[p], rarest_pair(part(view(z), 0, n)))
             high[p] = low[p]
         else:
-            low[p] = two_rarest(offset[row : row + n])
+            low[p] = rarest_pair(part(view(offset), row, n))
             spread = 0.0
             for k in range(n):
                 spread = max(spread, _distance_to_centre(feat, at, n, m, k))
@@ -150,7 +159,7 @@ def look_at_pairs(graph, pairs, bound, low, high):
                 high[p] = low[p]
 
 
-@jit
+@inner
 def _distance_to_centre(feat, at, n, m, k):
     """|phi_k - c|; any c bounds the diameter, the mean of the first and the last row costs nothing."""
     away = 0.0
@@ -168,8 +177,8 @@ def refine(graph, pairs, high, bound, best, roots, limits):
     for p in range(len(pairs)):
         widest = max(widest, row_start[pairs[p] + 1] - row_start[pairs[p]])
         most = max(most, graph.col_count[pairs[p]])
-    gram, single, power, theta = np.empty((widest, widest)), np.empty(widest), np.empty(widest), np.empty(most)
-    starts, heights = np.empty((ASCENTS, 3), dtype=np.int64), np.empty(ASCENTS)
+    gram, single, power, theta = new_floats(widest, widest), new_floats(widest), new_floats(widest), new_floats(most)
+    starts, heights = new_integers(ASCENTS, 3), new_floats(ASCENTS)
     count, rest = 0, 0.0
     for p in range(len(pairs)):
         if high[p] <= best:
@@ -177,10 +186,11 @@ def refine(graph, pairs, high, bound, best, roots, limits):
         pair = pairs[p]
         row, at, m = row_start[pair], graph.feat_start[pair], graph.col_count[pair]
         n = row_start[pair + 1] - row
-        shift = graph.offset[row : row + n]
+        shift = part(view(graph.offset), row, n)
         _products(feat, at, n, m, gram)
         _half_bounds(shift, gram, bound, power, single)
-        heights[:] = -1.0
+        for k in range(ASCENTS):
+            heights[k] = -1.0
         first = count
         for i in range(n):
             for j in range(i):
@@ -195,18 +205,20 @@ def refine(graph, pairs, high, bound, best, roots, limits):
                     count += 1
                 else:
                     rest = max(rest, limit)
-                lowest = heights.argmin()
+                lowest = 0
+                for k in range(1, ASCENTS):
+                    lowest = k if heights[k] < heights[lowest] else lowest
                 if limit > heights[lowest]:
                     heights[lowest] = limit
                     starts[lowest, 0], starts[lowest, 1], starts[lowest, 2] = i, j, choice
         for s in range(ASCENTS):
             if heights[s] > best:
-                best = max(best, _ascend(shift, feat, at, n, m, bound, starts[s], theta, power))
+                best = max(best, _ascend(shift, feat, at, n, m, bound, view(starts)[s], theta, power))
         count = _still_open(roots, limits, first, count, best)
     return count, best, rest
 
 
-@jit
+@inner
 def _products(feat, at, n, m, gram):
     """gram_kl = (phi_k - phi_0) . (phi_l - phi_0)."""
     for k in range(n):
@@ -218,7 +230,7 @@ def _products(feat, at, n, m, gram):
             gram[other, k] = total
 
 
-@jit
+@inner
 def _half_bounds(shift, gram, bound, power, single):
     """log sum_k exp of the largest z_k - z_i: half of a weaker bound, which rules out most pairs (i, j)."""
     n = len(shift)
@@ -229,7 +241,7 @@ def _half_bounds(shift, gram, bound, power, single):
         single[i] = _log_sum(power, n)
 
 
-@jit
+@inner
 def _box(shift, gram, i, j, bound, power):
     """The box bound of f_ij on the whole ball, and the outcome k with the largest exponent."""
     centre = 0.25 * (gram[i, i] + gram[j, j] + 2.0 * gram[i, j])
@@ -244,19 +256,20 @@ def _box(shift, gram, i, j, bound, power):
     return 2.0 * _log_sum(power, len(shift)), choice
 
 
-@jit
+@inner
 def _still_open(roots, limits, first, count, best):
     """Drop the roots that the pair's own ascents have settled; returns the number of roots that remain."""
     kept = first
     for k in range(first, count):
         if limits[k] > best:
-            roots[kept] = roots[k]
+            for c in range(3):
+                roots[kept, c] = roots[k, c]
             limits[kept] = limits[k]
             kept += 1
     return kept
 
 
-@jit
+@inner
 def _log_sum(power, n):
     top = -math.inf
     for k in range(n):
@@ -267,7 +280,7 @@ def _log_sum(power, n):
     return top + math.log(total)
 
 
-@jit
+@inner
 def _ascend(shift, feat, at, n, m, bound, start, theta, z):
     """theta <- B g/|g|, g a subgradient of F, from the direction phi_k - (phi_i + phi_j)/2: F never goes down."""
     i, j, k = start[0], start[1], start[2]

@@ -1,0 +1,75 @@
+"""The pages that are generated, and the examples of the pages that are written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = ["coming_from_rl", "optimism", "plugins", "risk", "soundness", "start_data", "start_research", "tracking"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_page_prints_what_it_says(name, capsys, tmp_path, monkeypatch):
+    """Every Python block, in one namespace; a text block is what the block before it prints."""
+    import livarot
+
+    monkeypatch.chdir(ROOT)
+    entries = dict(livarot.envs.registry._entries)
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(pairs) == text.count("```python") > 0
+    namespace = {"folder": tmp_path}
+    try:
+        for code, printed in pairs:
+            exec(compile(code, f"{name}.md", "exec"), namespace)  # noqa: S102
+            assert capsys.readouterr().out == printed
+    finally:
+        livarot.envs.registry._entries = entries
+
+
+def test_every_page_is_in_a_table_of_contents():
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    blocks = [block for text in pages.values() for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL)]
+    listed = {line.strip() for block in blocks for line in block.splitlines()}
+    assert set(pages) - listed == {"index"}
+
+
+def test_the_reference_has_a_page_for_every_public_name():
+    pytest.importorskip("sphinx")
+    from sitekit.api import pages
+    from sitekit.names import PACKAGES, public_names
+
+    found = pages()
+    assert {f"{name.path}.rst" for name in public_names()} <= set(found)
+    assert {f"{package}.index.rst" for package in PACKAGES} <= set(found)
+    assert ".. autofunction:: run" in found["livarot.run.rst"]
+    assert ":doc:`/gallery/research/plot_02_compare_agents`" in found["livarot.run.rst"]
+    assert "The same as :py:obj:`livarot.RunResult`" in found["livarot.experiments.RunResult.rst"]
+
+
+def test_formulas_are_mathml():
+    pytest.importorskip("sphinx")
+    from sitekit.mathml import mathml
+
+    assert "<mfrac>" in mathml(r"\frac{1}{2}", block=True)
+
+
+def test_an_environment_has_its_numbers_and_a_picture():
+    pytest.importorskip("sphinx")
+    import numpy as np
+    from sitekit.environments import occupancy, page, picture
+
+    import livarot
+
+    mdp = livarot.envs.make("river-swim")
+    policy = livarot.solve(mdp).policy
+    chance = occupancy(mdp, policy)
+    assert np.allclose(chance.sum(axis=1), 1.0)
+    reward = np.take_along_axis(np.asarray(mdp.problem.reward), policy[:, :, None], axis=2)[:, :, 0]
+    assert np.isclose((chance * reward).sum(), livarot.solve(mdp).value[0, 0])  # what it earns where it is
+    text = page("river-swim", {"S": 6, "V*": 3.39726})
+    assert "3.39726" in text and "``n_states``" in text
+    assert picture(mdp)[:4] == b"\x89PNG"

@@ -1,0 +1,83 @@
+"""The figures of the paper's experiment: one legend, one colour per agent, the means that they claim."""
+
+import matplotlib as mpl
+import numpy as np
+
+from livarot.report.drawing import render
+from livarot.studies.paper.experiment import (
+    CONTENDERS,
+    FAMILIES,
+    FIXED_GAP,
+    PAPER_GAP,
+    SINGLE_PHASE,
+    UCRL_MNL_OL,
+    UNIFORM,
+)
+from livarot.studies.paper.figures import COLOUR, cumulative_figure, figures, finding_figure, scaled_figure, shown
+from tests.support.paper import made_up
+
+
+def test_figures_leave_the_settings_alone(small):
+    before = dict(mpl.rcParams)
+    for figure in figures(small).values():
+        render(figure, "png")
+    assert dict(mpl.rcParams) == before
+
+
+def test_one_legend_and_one_colour_per_agent(small):
+    for figure in figures(small).values():
+        assert len(figure.legends) == 1
+        assert not any(panel.get_legend() for panel in figure.axes)
+        for panel in figure.axes:
+            for line in panel.lines:
+                names = [c for c in CONTENDERS if c.label == line.get_label()]
+                assert all(line.get_color() == COLOUR[c.key] for c in names)
+
+
+def test_every_figure_shows_the_uniform_policy(small):
+    for family in FAMILIES:
+        assert UNIFORM in shown(family)
+        assert (SINGLE_PHASE in shown(family)) == (family is FIXED_GAP)
+    for figure in figures(small).values():
+        assert UNIFORM.label in [entry.get_text() for entry in figure.legends[0].get_texts()]
+
+
+def test_a_curve_is_the_mean_over_seeds(small):
+    panel = cumulative_figure(small, FIXED_GAP, "realised").axes[1]
+    (line,) = (line for line in panel.lines if line.get_label() == UCRL_MNL_OL.label)
+    assert np.array_equal(line.get_xdata(), np.arange(1, 21))
+    assert np.allclose(line.get_ydata(), small.of(FIXED_GAP, UCRL_MNL_OL, 4).realised.mean(axis=0) / 4**1.5)
+
+
+def test_panels(small):
+    assert len(cumulative_figure(small, PAPER_GAP, "exact").axes) == 2
+    five = made_up(lambda f, c, h: [1.0, 2.0], horizons=(3, 4, 5, 6, 7))
+    visible = [a for a in cumulative_figure(five, PAPER_GAP, "exact").axes if a.get_visible()]
+    assert [a.get_title() for a in visible] == [f"H = {h}" for h in range(3, 8)]
+    assert all(a.get_xlabel() for a in visible[-3:])
+    assert len(scaled_figure(small, PAPER_GAP).axes) == len(finding_figure(small).axes) == 2
+
+
+def test_nothing_exact_is_drawn_below_zero_or_cut_off():
+    """One bad seed among many: mean - sd would be negative."""
+    found = made_up(lambda f, c, h: [0.1] * 9 + [50.0], horizons=(3, 4))
+    for figure in (finding_figure(found), *(scaled_figure(found, family) for family in FAMILIES)):
+        for panel in figure.axes:
+            low, high = panel.get_ylim()
+            ends = [y for bars in panel.collections for segment in bars.get_segments() for _, y in segment]
+            assert ends and low == 0.0 and min(ends) >= 0.0 and max(ends) <= high
+    for panel in cumulative_figure(found, PAPER_GAP, "exact").axes:
+        assert min(path.vertices[:, 1].min() for band in panel.collections for path in band.get_paths()) >= 0.0
+
+
+def test_panels_have_one_scale(small):
+    panels = cumulative_figure(small, PAPER_GAP, "exact").axes
+    assert len({panel.get_ylim() for panel in panels}) == 1
+
+
+def test_the_share_of_the_uniform_policy():
+    found = made_up(lambda f, c, h: [4.0, 4.0] if c is UNIFORM else [1.0, 3.0], horizons=(3, 4))
+    right = scaled_figure(found, PAPER_GAP).axes[1]
+    heights = {box.get_label(): box.lines[0].get_ydata().tolist() for box in right.containers}
+    assert np.allclose(heights.pop(UNIFORM.label), 100.0)
+    assert heights and all(np.allclose(values, 50.0) for values in heights.values())
