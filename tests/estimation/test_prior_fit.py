@@ -143,7 +143,7 @@ def test_pooling_written_out():
 @pytest.mark.parametrize("jitter", [0.0, 1.0])
 def test_stages_that_differ_are_noticed(jitter):
     """tau from 400 episodes of random play: small where stages agree, large where they do not."""
-    mdp = envs.hard_chain(10, gap=0.05, bias_jitter=jitter)
+    mdp = envs.jittered_chain(10, gap=0.05, bias_jitter=jitter)
     problem, history = mdp.problem, empty_history(mdp.problem, 2)
     played = livarot.simulate(mdp, np.full((10, 12, 2), 0.5), 800, seed=3)
     for t in range(0, 800, 2):
