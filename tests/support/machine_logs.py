@@ -13,6 +13,7 @@ SETS = {
 WEAR = {"new": 0.0, "used": 1.0, "worn": 2.0, "broken": 4.0}
 TRUTH = {"run": 0.5, "mend": -1.0}
 PAYS = {"new": 1.0, "used": 0.8, "worn": 0.4}
+ONLY_NEW = {"new": 1.0, "used": 0.0, "worn": 0.0}
 
 
 def make_log(n, seed, weeks=None):
@@ -36,5 +37,10 @@ def fitted(n=1500, seed=0, **settings):
     return model.fit(make_log(n, seed, 3))
 
 
+def everywhere(fit, horizon=6, start="new"):
+    """The same model with all actions everywhere: what is broken stays so."""
+    return fit.to_mdp(PAYS | {"broken": 0.0}, horizon, start, unseen="stay")
+
+
 def to_mdp(fit, horizon=6):
-    return fit.to_mdp(PAYS, horizon, "new")
+    return fit.to_mdp(PAYS, horizon, "new", terminal="broken")
