@@ -205,7 +205,6 @@ EXEMPT = {
     "cli/app.py:plan": OPTIONS,
     "cli/app.py:evaluate": OPTIONS,
     "cli/evaluate.py:command": OPTIONS,
-    "cli/fit.py:command": OPTIONS,
     "cli/plan.py:command": OPTIONS,
     "cli/sweep.py:run": OPTIONS,
     "cli/theory.py:command": OPTIONS,
