@@ -129,7 +129,9 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
     known = len(states)
     by_state, by_pair = np.full(known, np.nan), np.full((known, len(actions)), np.nan)
     by_row: dict[tuple[int, int, int], float] = {}
-    happens = set(zip(steps.state.tolist(), steps.action.tolist(), steps.next_state.tolist(), strict=True))
+    happens: set[Any] = set()
+    if any(len(_parts(key, states)) == 3 for key in given):
+        happens = set(zip(steps.state.tolist(), steps.action.tolist(), steps.next_state.tolist(), strict=True))
     foreign: list[Any] = []
     for key, value in given.items():
         number, parts = require_number(argument, value), _parts(key, states)
