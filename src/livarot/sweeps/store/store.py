@@ -385,7 +385,7 @@ class Store(Notes):
             columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
             facts_source=partial(facts_of, models, declared(agent)),
             stage_bits=np.stack([record.bits for record in records]) if words != {0} else None,
-            units=mdp.problem.units,
+            units=models[0].problem.units,
         )
 
     def results(self) -> Iterator[tuple[Cell, RunResult]]:
