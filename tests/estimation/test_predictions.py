@@ -1,4 +1,4 @@
-"""Losses of predictions: scored by the estimate from before the episode, added up, and used by the prequential level."""
+"""Losses of predictions: scored by the estimate from before the episode, and used by the prequential level."""
 
 import math
 
