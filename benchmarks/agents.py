@@ -51,7 +51,7 @@ Models = Callable[[Sequence[int]], Any]
 def chains(horizon: int, dim: int, jitter: float, seeds: Sequence[int]) -> list[livarot.MNLMDP]:
     """One sign vector per seed, gap 0.5/H."""
     gap = 0.5 / horizon
-    return [envs.hard_chain(horizon, dim=dim, gap=gap, seed=seed, bias_jitter=jitter) for seed in seeds]
+    return [envs.jittered_chain(horizon, dim=dim, gap=gap, seed=seed, bias_jitter=jitter) for seed in seeds]
 
 
 def same(name: str, settings: dict[str, Any], _seeds: Sequence[int]) -> livarot.MNLMDP:
@@ -85,21 +85,29 @@ OMD = {"step_size": [1.0, 3.0, 10.0], "reg": [0.3, 1.0, 3.0], "beta_scale": [0.0
 RIVAL = {"step_size": [1.0, 10.0], "reg": [0.3, 1.0, 3.0, 10.0], "beta_scale": [3e-4, 1e-3, 3e-3, 0.01, 0.03]}
 MLE = {"reg": [0.1, 0.3, 1.0, 3.0, 10.0], "beta_scale": FINE}
 ADAPTIVE = {
-    "beta_scale": [0.01, 0.02, 0.05, 0.1, 0.2],
+    "beta_scale": [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
     "reg": [0.3, 1.0],
-    "pooling": [False, True],
+    "pooling": [False],
     "rule": [VarianceBonus(), JointMaximum()],
 }
 FIELD: dict[str, tuple[Any, dict[str, list[Any]]]] = {  # the default, and the grid of at most 40 points
     "livarot": (agents.Livarot(), OMD),
-    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE),
-    "adaptive-livarot-apart": (agents.AdaptiveLivarot(pooling=False), ADAPTIVE | {"pooling": [False]}),
+    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE | {"pooling": [False]}),
+    "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE | {"pooling": [True]}),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
     "sound-livarot": (agents.SoundLivarot(), {}),
     "livarot-paper": (agents.Livarot.paper(), {"beta_scale": SCALES}),
     "ucrl-mnl-ol": (agents.UCRLMNLOL(), RIVAL),
     "ucrl-mnl-ll": (agents.UCRLMNLLL(), MLE),
+    "ucrl-mnl-plus": (agents.UCRLMNLPlus(), RIVAL | {"beta_scale": [3e-5, 1e-4, 3e-4, 1e-3, 3e-3]}),
+    "ucrl-mnl": (agents.UCRLMNL(), MLE | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03]}),
+    "ons-ucrl-mnl": (agents.ONSUCRLMNL(), MLE | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03]}),
+    "rrl-mnl": (agents.RRLMNL(), MLE | {"beta_scale": [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3]}),
+    "orrl-mnl": (agents.ORRLMNL(), RIVAL | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3]}),
+    "rlsvi": (agents.RLSVI(), {"noise_scale": FINE, "rest_scale": [0.0, 0.03, 0.1, 0.3, 1.0]}),
+    "ucbvi-any": (agents.UCBVI(known_support=False), {"bonus_scale": SCALES}),
+    "psrl-any": (agents.PSRL(alpha0=None, known_support=False), {"alpha0": [0.05, 0.1, 0.2, 0.5, 1.0, None]}),
     "ucbvi": (agents.UCBVI(), {"bonus_scale": SCALES}),
     "psrl": (agents.PSRL(), {"alpha0": [float(x) for x in np.geomspace(0.01, 10.0, 40)]}),
     "ucrl2": (agents.UCRL2(), {"width_scale": SCALES}),

@@ -114,3 +114,20 @@ def test_help_is_short_and_groups_the_commands():
     for panel in ("Studies", "Problems and agents", "Data", "Experiments of many runs", "This machine"):
         assert panel in result.output
     assert "--grid" in runner.invoke(app, ["tune", "-h"]).output
+
+
+def test_workers_and_imports_are_the_same_everywhere():
+    """``--workers`` has one default, as many as processors; ``--import`` is where agents or environments are named."""
+    import typer
+
+    from livarot.cli.app import app
+
+    group = typer.main.get_command(app)
+    options = {
+        name: {option: p for p in command.params for option in p.opts} for name, command in group.commands.items()
+    }
+    counted = {name for name, found in options.items() if "--workers" in found}
+    assert counted == {"reproduce", "variance", "sepsis", "theory", "tune", "run"}
+    assert {options[name]["--workers"].default for name in counted} == {None}
+    naming = {"list", "theory", "tune", "run", "status", "export", "gc", "schema", "report", "board"}
+    assert {name for name, found in options.items() if "--import" in found} == naming

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import livarot
 from livarot.cli import evaluate as cli_evaluate
+from livarot.cli import fit as cli_fit
 from livarot.cli import plan as cli_plan
 from livarot.cli.app import app
 from livarot.data import evaluate_policy, plan_pessimistic, policy_table, read_episodes, save_fit, write_policy
@@ -87,3 +88,18 @@ def test_notes_and_refusals(folder, tmp_path, capsys):
         cli_evaluate.command(**given(here, level=1.5))
     with pytest.raises(livarot.LivarotError, match="robust: and pessimistic are both given"):
         cli_plan.command(model=here / "model", reward=REWARD, robust="0.1", pessimistic=0.9)
+
+
+def test_a_formula_fits_the_model_to_the_log(folder, tmp_path, capsys):
+    """``--formula`` (with ``--cluster``): the same as to fit, to store and to hand over the model."""
+    here, _, _ = folder
+    options = {"formula": "~ next_state + action:next_state", "reachable": "all", "cluster": "machine"}
+    cli_fit.command(table=here / "log.csv", out=tmp_path / "m", **options)
+    capsys.readouterr()
+    found = []
+    for model in (options, {"model": tmp_path / "m"}):
+        cli_evaluate.command(**given(here, reward=REWARD, as_json=True, **model))
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1] and "doubly robust" in found[0]["estimates"]
+    with pytest.raises(livarot.LivarotError, match="model: and a formula"):
+        cli_evaluate.command(**given(here, reward=REWARD, model=tmp_path / "m", **options))

@@ -27,7 +27,7 @@ CONTAINERS = {
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
     "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
-    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "WarmStarted", "checked", "icu_sepsis",
+    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
@@ -87,6 +87,17 @@ def array_arguments():
     }
 
 
+def other_terms():
+    """A model with costs, a discount, missing actions and a terminal state."""
+    return {k: v for k, v in model_arguments().items() if k != "reward"} | {
+        "cost": np.arange(18.0).reshape(3, 2, 3),
+        "terminal_cost": {"new": 3.0},
+        "discount": 0.9,
+        "available": {"new": ["rest", "work"], ("worn", 1): ["work"]},
+        "terminal": [2],
+    }
+
+
 def all_calls():
     """name -> (function, arguments)."""
     calls = {}
@@ -110,6 +121,15 @@ def _models(mdp, bandit):
             model_arguments() | {"features": features, "offset": None},
         ),
         "MNLMDP.from_arrays": (solved(livarot.MNLMDP.from_arrays), array_arguments()),
+        "MNLMDP.from_function in other terms": (
+            solved(livarot.MNLMDP.from_function),
+            {"features": features} | other_terms(),
+        ),
+        "MNLMDP.from_arrays in other terms": (
+            solved(livarot.MNLMDP.from_arrays),
+            {k: v for k, v in array_arguments().items() if k != "reward"} | other_terms(),
+        ),
+        "Problem.returns": (mdp.problem.returns, {"episodes": livarot.simulate(mdp, livarot.solve(mdp).policy, 2)}),
         "Problem.from_function": (livarot.Problem.from_function, known | {"features": features, "offset": None}),
         "Problem.from_arrays": (livarot.Problem.from_arrays, arrays),
         "MNLMDP.probabilities": (mdp.probabilities, pair),
@@ -343,6 +363,7 @@ def _planning(mdp, bandit):
         "solve_robust": (livarot.solve_robust, robust),
         "solve_robust with penalty": (livarot.solve_robust, robust | {"radius": None, "penalty": 1.0}),
         "evaluate_robust": (livarot.evaluate_robust, robust | {"policy": policy}),
+        "robustness_curve with an end": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
             {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
@@ -537,6 +558,19 @@ def _data(mdp, bandit):
         if inspect.isfunction(function):
             kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
             calls[name] = (function, everything(function, **kept))
+    ages = machine_logs.with_covariates(120)
+    at = {"age": 1.0, "kind": "saw"}
+    row = {"state": ["new"], "action": ["run"], "age": [1.0], "kind": ["saw"]}
+    for name in ("marginal_effects", "elasticities"):
+        calls[name] = (getattr(data, name), {"fit": ages, "variable": "age", "at": at, "level": 0.9})
+    calls["probability_interval"] = (data.probability_interval, {"fit": ages, "data": row, "level": 0.9})
+    drawn = {"fit": ages, "covariate": "age", "state": "new", "action": "run", "at": {"kind": "saw"}, "level": 0.9}
+    calls["plot_probabilities"] = (data.plot_probabilities, drawn | {"values": [0.0, 1.0]})
+    calls["wald_test"][1]["term"] = calls["lr_test"][1]["term"] = "action:wear"
+    calls["MNLTransition.to_mdp at"] = (
+        ages.to_mdp,
+        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at},
+    )
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
     episodes = offline_logs.make_log(offline_logs.truth(), offline_logs.behaviour(), 60, 0)

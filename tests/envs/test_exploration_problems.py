@@ -15,7 +15,7 @@ from tests.twins import envs as ref
 # ---------------------------------------------------------------- RiverSwim with an uncertain left
 @pytest.mark.parametrize("features", ["one-hot", "moves"])
 def test_both_moves_of_the_uncertain_river_have_the_same_outcomes(features):
-    mdp = envs.river_swim(5, 6, certain_left=False, features=features, shared_parameter=True)
+    mdp = envs.unknown_river(5, 6, features=features)
     problem, P = mdp.problem, table_of(mdp)
     for s in range(5):
         assert problem.next_states(0, s, 0).tolist() == problem.next_states(0, s, 1).tolist()
@@ -40,7 +40,7 @@ def test_without_knowledge_the_plan_is_wrong():
 # ---------------------------------------------------------------- the chain with jitter
 def test_the_bias_differs_between_stages():
     plain = envs.hard_chain(10, gap=0.05, seed=3)
-    mdp = envs.hard_chain(10, gap=0.05, seed=3, bias_jitter=0.5)
+    mdp = envs.jittered_chain(10, gap=0.05, seed=3, bias_jitter=0.5)
     np.testing.assert_allclose(np.sign(mdp.theta[:, 0]), np.sign(plain.theta[:, 0]))
     np.testing.assert_array_equal(mdp.theta[:, 0], plain.theta[:, 0])
     shift = []
@@ -61,18 +61,18 @@ def test_the_bias_differs_between_stages():
 
 
 def test_jitter_keeps_one_problem_for_all_seeds_and_many_draws_have_its_deviation():
-    first = envs.hard_chain(10, gap=0.05, seed=0, bias_jitter=1.0)
+    first = envs.jittered_chain(10, gap=0.05, seed=0, bias_jitter=1.0)
     shifts = []
     for seed in range(200):
-        mdp = envs.hard_chain(10, gap=0.05, seed=seed, bias_jitter=1.0)
+        mdp = envs.jittered_chain(10, gap=0.05, seed=seed, bias_jitter=1.0)
         assert mdp.problem.same_as(first.problem)
         plain = envs.hard_chain(10, gap=0.05, seed=seed)
         unit = abs(mdp.problem.features(0, 0, 0)[0, 1])
         shifts.append((mdp.theta[:, 1] - plain.theta[:, 1]) * unit)
     assert np.std(shifts) == pytest.approx(1.0, abs=0.05)
     assert np.abs(shifts).max() <= 3.0 + 1e-9
-    with pytest.raises(LivarotError, match="bias_jitter"):
-        envs.hard_chain(2, gap=0.1, bias_jitter=0.5)
+    with pytest.raises(LivarotError, match="horizon"):
+        envs.jittered_chain(2, gap=0.1)
 
 
 # ---------------------------------------------------------------- the sparse ring

@@ -223,9 +223,9 @@ KERNEL = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
         ({"state": [0, 0, 0], "next_state": [0, 1, 1]}, "next_state", (2,), 1),
         (
             {"state": [0, 0], "action": [0, 0], "next_state": [0, 1], "features": np.zeros((2, 1))},
-            "next_states",
-            (0, 1, 0),
-            1,
+            "available",  # a state without any action
+            (0, 1),
+            2,
         ),
     ],
 )

@@ -119,3 +119,30 @@ def test_a_file_of_an_earlier_version_loads(tmp_path):
     assert old.n_parameters == 4
     assert np.ma.getmaskarray(old.stage_covered(0)).all()
     assert np.array_equal(old.regret, result.regret)
+
+
+def test_coverage_is_what_was_promised_and_what_was_seen():
+    mdp, seeds = livarot.envs.hard_chain(4, gap=0.1), range(5)
+    sound = livarot.run(mdp, livarot.agents.SoundLivarot(), 40, seed=seeds).coverage()
+    assert (sound.promised, sound.sound, sound.always, sound.episodes) == (0.95, True, 1.0, 1.0)
+    tuned = livarot.run(mdp, livarot.agents.SoundLivarot(beta_scale=0.3), 40, seed=seeds)
+    found = tuned.coverage()
+    assert (found.promised, found.sound) == (None, False) and "nothing promised" in str(found)
+    assert found.episodes == pytest.approx(float(tuned.covered.mean()))
+    assert found.always == pytest.approx(float(tuned.covered.all(axis=1).mean()))
+    assert found.per_stage.tolist() == [float(tuned.stage_covered(k).all(axis=1).mean()) for k in range(4)]
+    theory = livarot.run(mdp, livarot.agents.Livarot.theory(40), 40, seed=seeds).coverage()
+    assert theory.promised == 0.95 and not theory.sound
+    assert str(livarot.run(mdp, livarot.agents.Uniform(), 3).coverage()) == "no confidence sets"
+
+
+def test_a_band_is_never_below_zero():
+    """A quantile of exact regret is some regret; mean - sd of skewed curves is not."""
+    from matplotlib.figure import Figure
+
+    result = livarot.run(livarot.envs.hard_chain(5, gap=0.1), livarot.agents.Livarot(), 60, seed=range(6))
+    axes = result.plot(Figure().subplots())
+    (band,) = axes.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() >= 0.0 and heights.max() <= result.cumulative_regret.max()
+    assert np.allclose(axes.lines[0].get_ydata(), result.cumulative_regret.mean(axis=0))

@@ -19,10 +19,10 @@ import pytest
 
 import livarot
 from livarot import LivarotError, agents, envs
-from livarot.data import load_fit, save_fit
+from livarot.data import bootstrap, load_fit, marginal_effects, save_fit
 from livarot.storage import load_tensors, save_tensors
 from tests.support.episodes import play_agent
-from tests.support.machine_logs import ONLY_NEW, fitted
+from tests.support.machine_logs import ONLY_NEW, fitted, with_covariates
 
 GOOD = ("refused", "used")
 HANG = 10  # seconds
@@ -159,6 +159,14 @@ def use_fit(fit):
     return found
 
 
+def use_covariates(fit):
+    str(fit.summary())
+    row = {"state": ["new"], "action": list(fit.actions_)[:1], "age": [1.0], "kind": ["saw"]}
+    mdp = fit.to_mdp(ONLY_NEW, 4, "new", terminal="broken", at={"age": 1.0, "kind": "saw"})
+    found = [fit.predict_proba(row), fit.theta_, livarot.solve(mdp).value, bootstrap(fit, 3, cluster="owner").theta]
+    return [*found, marginal_effects(fit, "age")["effect"].to_numpy()]
+
+
 def files():
     """name -> (save, load, use)."""
     found = {
@@ -171,6 +179,7 @@ def files():
             use_result,
         ),
         "fit": (lambda path: save_fit(path, fitted(200)), load_fit, use_fit),
+        "fit covariates": (lambda path: save_fit(path, with_covariates()), load_fit, use_covariates),
     }
     for name, agent in AGENTS.items():
         found[f"state {name}"] = (

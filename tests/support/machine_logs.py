@@ -1,5 +1,7 @@
 """A small log of machines that wear and are mended, and fits to it, for tests of plans from data."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 
@@ -40,6 +42,20 @@ def fitted(n=1500, seed=0, **settings):
 def everywhere(fit, horizon=6, start="new"):
     """The same model with all actions everywhere: what is broken stays so."""
     return fit.to_mdp(PAYS | {"broken": 0.0}, horizon, start, unseen="stay")
+
+
+def with_covariates(n=300, **settings):
+    """A fit that depends on the age and the kind of a machine, with clusters and sampling weights."""
+    log = make_log(n, 0).assign(age=np.arange(n) % 7 / 2.0, kind=np.array(["drill", "saw"])[np.arange(n) % 2])
+    log = log.assign(owner=np.arange(n) % 20, w=1.0 + np.arange(n) % 3)
+    states = pd.DataFrame({"state": list(WEAR), "wear": list(WEAR.values())})
+    formula = "~ action:wear + age:wear + kind:wear + poly(age, 2):wear"
+    model = MNLTransition(
+        formula=formula, reachable=SETS, states=states, cluster="owner", weights="w", collinear="drop"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.set_params(**settings).fit(log)
 
 
 def to_mdp(fit, horizon=6):

@@ -63,3 +63,26 @@ def fitted(log, **settings):
 
 def to_mdp(fit, horizon=HORIZON):
     return fit.to_mdp(PAYS, horizon, {"new": 0.6, "used": 0.4})
+
+
+def random_log(seed, n=25, horizon=4, n_states=3, n_actions=3):
+    """Episodes of random lengths as the twins' lists and as a table, with a policy (H, S, A)."""
+    rng = np.random.default_rng(seed)
+    episodes, rows = [], []
+    for i in range(n):
+        steps = []
+        for t in range(int(rng.integers(1, horizon + 1)) if i else horizon):
+            one = (
+                int(rng.integers(n_states)),
+                int(rng.integers(n_actions)),
+                float(rng.normal()),
+                rng.uniform(0.1, 1.0),
+            )
+            steps.append(one)
+            rows.append((i, t, *one))
+        episodes.append(steps)
+    rows += [(n + k, 0, k % n_states, k % n_actions, 0.0, 0.5) for k in range(9)]  # every label occurs
+    episodes += [[(k % n_states, k % n_actions, 0.0, 0.5)] for k in range(9)]
+    columns = dict(zip(("episode", "step", "state", "action", "reward", "b"), zip(*rows, strict=True), strict=True))
+    policy = rng.dirichlet(np.ones(n_actions) * 0.7, size=(horizon, n_states))
+    return episodes, {k: np.array(v) for k, v in columns.items()}, policy

@@ -61,6 +61,7 @@ class Declaration(Protocol[State]):
     learns: ClassVar[bool] = True  # False: a control
     plays_given_policy: ClassVar[bool] = False  # it is built with a ``policy``, which may be the optimal one
     adds_hessians: ClassVar[bool] = True  # its Gram matrix is lambda I plus Hessians, and it keeps no other data
+    sound: ClassVar[bool] = False  # the promised coverage has a proof that is written down and tested here
 
     @property
     def made_for(self) -> str | None:
@@ -97,7 +98,9 @@ class BaseAgent(Declaration[State], Agent[State]):
         return self
 
     def facts(self) -> dict[str, Any]:
-        return {"promised_coverage": self.promised_coverage()} | plain_settings(self)
+        promised = self.promised_coverage()
+        proved = {"sound": True} if self.sound and promised is not None else {}
+        return {"promised_coverage": promised} | proved | plain_settings(self)
 
 
 @dataclasses.dataclass(frozen=True)

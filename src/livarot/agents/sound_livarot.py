@@ -58,6 +58,7 @@ class SoundLivarot(BaseAgent[SoundState]):
 
     name: ClassVar[str] = "sound-livarot"
     adds_hessians: ClassVar[bool] = False
+    sound: ClassVar[bool] = True
 
     failure_level: float = 0.05  # delta
     reg: float | None = None  # the ridge; None is 1/B^2

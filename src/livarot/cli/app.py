@@ -125,10 +125,11 @@ def theory(
     ] = None,
     run_it: Annotated[bool, typer.Option("--run", help="Run the agent and audit the run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    workers: Workers = None,
     imports: Imports = None,
 ) -> None:
     """Constants, regret bound term by term and lower bound of a problem; with --run, whether a run keeps to them."""
-    call("theory", locals() | {"workers": None})
+    call("theory", locals())
 
 
 @app.command(rich_help_panel=STUDIES)

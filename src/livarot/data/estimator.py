@@ -314,6 +314,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         level = require_probability("level", level)
         if kind not in ("wald", "finite-sample"):
             raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
+        if kind == "finite-sample" and (self.choices_.cluster is not None or self.choices_.log_weight is not None):
+            raise bad("kind", "'finite-sample' knows neither clusters nor weights", cure="use 'wald'")
         if kind == "wald" and self.reg > 0:
             self._warn_of_bias()
         each = 1.0 - (1.0 - level) / len(self.maxima_)

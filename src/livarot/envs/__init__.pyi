@@ -17,6 +17,7 @@ from .gymnasium.env import MNLVectorEnv as MNLVectorEnv
 from .gymnasium.env import StageObservation as StageObservation
 from .gymnasium.from_env import from_gymnasium as from_gymnasium
 from .hard import hard_chain as hard_chain
+from .hard import jittered_chain as jittered_chain
 from .hard import paper_gap as paper_gap
 from .lock import combination_lock as combination_lock
 from .maintenance import machine_maintenance as machine_maintenance
@@ -26,6 +27,7 @@ from .registered import LARGE as LARGE
 from .registered import make as make
 from .registered import registry as registry
 from .riverswim import river_swim as river_swim
+from .riverswim import unknown_river as unknown_river
 from .robust_embedding import kl_robust as kl_robust
 from .robust_embedding import mnl_embedding as mnl_embedding
 from .sepsis import icu_sepsis as icu_sepsis

@@ -12,9 +12,9 @@ absorbing.  With delta = 1/H (``base_probability``), Delta (``gap``) and a sign 
 so that P(s_{H+2}|s_h, a) = 1/(1 + (H-1) exp(-bD x_h . a)), which is delta + (d-1) Delta at a = x_h.  Features are then
 divided by their largest norm (theta multiplied by it).
 
-With ``bias_jitter`` (ours) the bias differs between stages: theta_h = (bD x_h / alpha, (1 + e_h / log(1/delta - 1)) /
-beta), e_h normal with that standard deviation, cut at 3 of them, so that the logit of going on is log(H-1) + e_h -
-bD x_h . a: a learner that takes what stages have in common for granted is wrong.
+In :func:`jittered_chain` (ours) the bias differs between stages: its coordinate of theta_h is
+(1 + e_h / log(1/delta - 1)) / beta, e_h normal and cut at 3 standard deviations, so that the logit of going on is
+log(H-1) + e_h - bD x_h . a.  A learner that takes what stages have in common for granted is wrong there.
 
 Deviations: no factor B in bD (E29: it would break that identity); d counts the bias coordinate, so there are d - 1
 signs and 2^(d-1) actions (E32).
@@ -89,24 +89,52 @@ def hard_chain(
     gap: float | None = None,
     seed: int = 0,
     *,
-    bias_jitter: float = 0.0,
     param_bound: float | Literal["tight"] | None = None,
 ) -> MNLMDP:
     """The chain with random signs per stage, drawn from ``seed``.
 
     ``gap`` is the paper's Delta: the best action reaches the good state with probability 1/H + (d-1) gap; None is the
-    paper's 1/(4 sqrt(2 H T)), T = ``n_episodes``.  ``bias_jitter`` is the standard deviation, over stages, of the logit
-    of going on.  ``param_bound`` None is max(1.5 (1 + log(H-1)), max|theta_h|), the bound the paper quotes (with jitter
-    the largest that can be drawn); "tight" is max|theta_h|; or a number.
+    paper's 1/(4 sqrt(2 H T)), T = ``n_episodes``.  ``param_bound`` None is max(1.5 (1 + log(H-1)), max|theta_h|), the
+    bound the paper quotes; "tight" is max|theta_h|; or a number.
 
     >>> mdp = hard_chain(5, n_episodes=1000, param_bound="tight")
     >>> round(mdp.problem.param_bound, 3)
     1.403
     """
+    return _chain(horizon, dim, paper_gap(horizon, n_episodes) if gap is None else gap, seed, 0.0, param_bound)
+
+
+@checked(horizon=several, dim=several)
+def jittered_chain(
+    horizon: int = 10,
+    dim: int = 2,
+    gap: float = 0.05,
+    bias_jitter: float = 0.5,
+    seed: int = 0,
+    *,
+    param_bound: float | Literal["tight"] | None = None,
+) -> MNLMDP:
+    """The chain with a bias of its own per stage; ``bias_jitter`` is the standard deviation of its logit.
+
+    ``param_bound`` as for :func:`hard_chain`, None with the largest |theta_h| that can be drawn: all seeds have one
+    :class:`livarot.Problem`.
+
+    >>> mdp, plain = jittered_chain(seed=1), hard_chain(gap=0.05, seed=1)
+    >>> bool((mdp.theta[:, 0] == plain.theta[:, 0]).all()), bool((mdp.theta[:, 1] == plain.theta[:, 1]).any())
+    (True, False)
+    """
+    if horizon < 3:
+        raise bad("horizon", "the bias of a chain of 2 stages is 0", cure="take a longer one")
+    return _chain(horizon, dim, gap, seed, bias_jitter, param_bound)
+
+
+def _chain(
+    horizon: int, dim: int, gap: float, seed: int, jitter: float, param_bound: float | Literal["tight"] | None
+) -> MNLMDP:
     signs = dim - 1
     require_sign_actions(signs)
     require_memory("horizon", "the rewards and rows of the chain", 2**signs * horizon * (horizon + 2 + 2 * dim + 8))
-    tilt, alpha, beta, _ = sign_features(1.0 / horizon, paper_gap(horizon, n_episodes) if gap is None else gap, signs)
+    tilt, alpha, beta, _ = sign_features(1.0 / horizon, gap, signs)
     bias = beta * math.log(horizon - 1.0)
     actions = np.array(list(product((-1.0, 1.0), repeat=signs)))  # (A, d-1)
     moving = np.column_stack((-alpha * actions, np.full(len(actions), bias)))
@@ -114,11 +142,9 @@ def hard_chain(
     moving /= scale
     x = stream(seed, "hard chain signs").choice((-1.0, 1.0), size=(horizon, signs))
     common, furthest = np.full(horizon, 1.0 / beta), 0.0
-    if bias_jitter > 0.0:
-        if horizon < 3:
-            raise bad("bias_jitter", "the bias of a chain of 2 stages is 0", cure="take a longer horizon")
-        most = MOST_JITTER * bias_jitter / bias
-        common += np.clip(stream(seed, "hard chain bias").normal(0.0, bias_jitter / bias, horizon), -most, most)
+    if jitter > 0.0:
+        most = MOST_JITTER * jitter / bias
+        common += np.clip(stream(seed, "hard chain bias").normal(0.0, jitter / bias, horizon), -most, most)
         furthest = scale * math.hypot(tilt / alpha * math.sqrt(signs), 1.0 / beta + most)
     theta = scale * np.column_stack((tilt / alpha * x, common))
     tight = float(np.linalg.norm(theta, axis=1).max())

@@ -9,17 +9,14 @@ from livarot import envs
 from livarot.registry import Registry
 
 if TYPE_CHECKING:
-    from livarot.envs.tabular import TabularMDP
     from livarot.model.problem import MNLMDP
 
 registry: Registry[MNLMDP] = Registry("environment", "livarot.envs")
 add = registry.register_later
 add("hard-chain", lambda: envs.hard_chain, "the chain of the lower bound, gap tuned to T or fixed")
 add("hard-chain-fixed", lambda: partial(envs.hard_chain, gap=0.05), "the same with a gap that can be learned")
-add(
-    "hard-chain-jitter", lambda: partial(envs.hard_chain, gap=0.05, bias_jitter=0.5), "the same, another bias per stage"
-)
-add("river-swim-unknown", lambda: unknown_river(), "RiverSwim where both moves have to be learned, shared features")
+add("hard-chain-jitter", lambda: envs.jittered_chain, "the same, another bias per stage")
+add("river-swim-unknown", lambda: envs.unknown_river, "RiverSwim where both moves have to be learned, shared features")
 add("combination-lock", lambda: envs.combination_lock, "a lock: one of ten actions opens each stage, four features")
 add("sparse", lambda: envs.sparse_mdp, "a ring with fifty coordinates, six of them in each pair")
 add("river-swim", lambda: envs.river_swim, "RiverSwim (Osband/Cho), known reachable sets: historical")
@@ -34,12 +31,6 @@ add("mnl-bandit", lambda: envs.mnl_bandit, "multinomial logit bandit: one decisi
 add("kl-robust", lambda: envs.kl_robust, "KL-robust MDP, constant eta or a KL ball, V exactly in the span of psi")
 add("machine-maintenance", lambda: envs.machine_maintenance, "synthetic example: wear, breakdowns and service")
 add("icu-sepsis", lambda: envs.icu_sepsis, "ICU-Sepsis patients who respond differently; needs the package icu-sepsis")
-
-
-def unknown_river() -> partial[TabularMDP]:
-    """RiverSwim in which an agent does not know what its actions do."""
-    return partial(envs.river_swim, certain_left=False, features="moves", shared_parameter=True)
-
 
 LARGE = frozenset({"icu-sepsis"})  # too large where all environments are tried, and its data come with an extra
 make = registry.make

@@ -18,8 +18,8 @@ Littman 2008, S = 6, rewards 5 and 10000 divided by 10000 (sizes and rewards cer
 reward is paid for *staying* at the top, so the reward of swimming right at the top is its expectation .3.
 
 **The four variants test little** where the reachable sets are known, as they are here: *left* is then certain, and the
-plan at theta = 0 is already optimal.  They stay for comparison with older work and are left out of rankings.  With
-``certain_left=False`` (ours) both actions have the same outcomes, so that what an action does has to be learned: *left*
+plan at theta = 0 is already optimal.  They stay for comparison with older work and are left out of rankings.  In
+:func:`unknown_river` (ours) both actions have the same outcomes, so that what an action does has to be learned: *left*
 moves down, stays or moves up with probability .9, .08, .02; at the bottom it stays or moves up with .98, .02, at the
 top it moves down or stays with .9, .1.
 
@@ -33,12 +33,13 @@ Two encodings of the same kernel (:mod:`livarot.envs.features`):
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
 
 from livarot.core.arguments import checked
+from livarot.core.arrays import FloatArray
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import require_positive_int
 from livarot.system.sizes import require_memory
@@ -74,7 +75,6 @@ def river_swim(
     variant: Literal["osband", "park", "vtr", "strehl"] = "osband",
     features: Literal["one-hot", "moves"] = "one-hot",
     shared_parameter: bool = False,
-    certain_left: bool = True,
     param_bound: float | None = None,
 ) -> TabularMDP:
     """RiverSwim with one parameter per stage, or one shared by all.
@@ -88,20 +88,12 @@ def river_swim(
     river = RIVERS[variant]
     require_positive_int("n_states", n_states, minimum=max(2, max(river.starts) + 1))
     require_memory("n_states", "the river", 2 * n_states * (horizon + 100))
-    kernel = scipy.sparse.lil_array((2 * n_states, n_states))
-    for s in range(n_states):
-        for target, p in [(max(s - 1, 0), 1.0)] if certain_left else river_row(UNCERTAIN_LEFT, n_states, s):
-            kernel[2 * s + LEFT, target] = p
-        for target, p in river_row(river, n_states, s):
-            kernel[2 * s + RIGHT, target] = p
-    reward = np.zeros((n_states, 2))
-    reward[0, LEFT] = river.small_reward
-    reward[-1, RIGHT] = river.large_reward
+    kernel = _kernel(river, n_states, None)
     start = np.zeros(n_states)
     start[list(river.starts)] = 1.0 / len(river.starts)
     return from_tabular(
-        kernel.tocsr(),
-        reward,
+        kernel,
+        _rewards(river, n_states),
         horizon,
         start,
         features=features,
@@ -109,6 +101,54 @@ def river_swim(
         param_bound=param_bound,
         actions=("left", "right"),
     )
+
+
+@checked
+def unknown_river(
+    n_states: int = 6,
+    horizon: int = 20,
+    *,
+    features: Literal["one-hot", "moves"] = "moves",
+    shared_parameter: bool = True,
+    param_bound: float | None = None,
+) -> TabularMDP:
+    """RiverSwim (osband) in which both actions have the same outcomes, so that what they do has to be learned.
+
+    >>> import livarot
+    >>> round(float(livarot.solve(unknown_river(6, 20)).value[0, 0]), 4)
+    3.3972
+    """
+    river = RIVERS["osband"]
+    require_positive_int("n_states", n_states, minimum=2)
+    require_memory("n_states", "the river", 2 * n_states * (horizon + 100))
+    return from_tabular(
+        _kernel(river, n_states, UNCERTAIN_LEFT),
+        _rewards(river, n_states),
+        horizon,
+        0,
+        features=features,
+        shared_parameter=shared_parameter,
+        param_bound=param_bound,
+        actions=("left", "right"),
+    )
+
+
+def _kernel(right: River, n_states: int, left: River | None) -> Any:
+    """The sparse kernel (2 S, S); without ``left`` swimming left is certain."""
+    kernel = scipy.sparse.lil_array((2 * n_states, n_states))
+    for s in range(n_states):
+        for target, p in [(max(s - 1, 0), 1.0)] if left is None else river_row(left, n_states, s):
+            kernel[2 * s + LEFT, target] = p
+        for target, p in river_row(right, n_states, s):
+            kernel[2 * s + RIGHT, target] = p
+    return kernel.tocsr()
+
+
+def _rewards(river: River, n_states: int) -> FloatArray:
+    reward = np.zeros((n_states, 2))
+    reward[0, LEFT] = river.small_reward
+    reward[-1, RIGHT] = river.large_reward
+    return reward
 
 
 def river_row(river: River, n_states: int, state: int) -> list[tuple[int, float]]:

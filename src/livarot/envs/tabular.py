@@ -29,6 +29,7 @@ from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot
 from livarot.errors import bad, require_finite, require_positive
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.units import Units
 from livarot.model.validation import check_start
 from livarot.storage import reading
 from livarot.system.sizes import require_memory
@@ -39,7 +40,10 @@ MAPS: dict[str, FeatureMap] = {"one-hot": OneHot(), "moves": Moves(), "next-stat
 
 
 class RewardScale(NamedTuple):
-    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back.
+    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.units`).
+
+    A :class:`TabularMDP` is asked for its values in these units (``original_value``); models that are given rewards of
+    any scale otherwise, as in :meth:`livarot.MNLMDP.from_arrays`, answer in them by themselves.
 
     >>> points = RewardScale(shift=-100.0, scale=120.0)
     >>> points.value(3.0, steps_left=2)
@@ -51,15 +55,15 @@ class RewardScale(NamedTuple):
 
     def value(self, value: Any, steps_left: Any) -> Any:
         """Values in the units of the given rewards; ``steps_left`` is H - h (arrays broadcast)."""
-        return self.scale * value + self.shift * steps_left
+        return Units(self.shift, self.scale).value(value, steps_left)
 
     def regret(self, regret: Any) -> Any:
         """Differences of values: the shift cancels."""
-        return self.scale * regret
+        return Units(self.shift, self.scale).regret(regret)
 
     def reward(self, reward: Any) -> Any:
         """A reward as it was given."""
-        return self.scale * reward + self.shift
+        return Units(self.shift, self.scale).reward(reward)
 
 
 @checked

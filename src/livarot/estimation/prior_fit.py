@@ -18,8 +18,8 @@ dimension q) are shrunk towards a mean common to all parameters: P = (I - NN')/v
     tau  = (w' tau_0 q + sum_k |N'(theta_k - N mu)|^2) / (w' q + sum_k (q - tr N'C_k N/tau)).
 
 The last line is MacKay's update: it counts directions as far as data determine them, so tau moves quickly from a guess
-with little weight (w' = 1), and **stages that differ are noticed**: tau grows, and pooling fades.  With EM's update and
-w' = 4, tau_0 = .01 it took too long, and regret doubled where stages differ (docs/agents.md).
+with little weight (w' = 1), and stages that differ are noticed: tau grows, and pooling fades.  With EM's update and
+w' = 4, tau_0 = .01 it takes longer, and regret is larger where stages differ.
 """
 # mypy: disable-error-code="no-untyped-def"
 

@@ -231,8 +231,9 @@ def normalise(
     if least != 0.0:
         high = max(float(paid.max()), _largest(base, gains.more, finals - least, long, discount))
     scale = high - low
-    if not np.isfinite(scale):
-        raise bad("cost" if cost else "reward", f"from {low:.6g} to {high:.6g}: the range is not a number")
+    if not scale < 1e150:  # its square is the scale of variances
+        cure = "use larger units"
+        raise bad("cost" if cost else "reward", f"from {low:.6g} to {high:.6g}: the range is too wide", cure=cure)
     scale = scale if scale > 0.0 else 1.0
     units = Units(low, scale, least, discount, cost)
     reward = _kernel_array(np.where(exists, np.clip((base - low) / scale, 0.0, 1.0), 0.0))

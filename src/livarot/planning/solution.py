@@ -111,6 +111,7 @@ class Told:
         """Maps of the policy and of the values over stages, for states in their order; the figure is returned."""
         with extras_explained():
             import matplotlib.pyplot as plt
+            from matplotlib.ticker import MaxNLocator
 
         problem = self._known()
         figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
@@ -119,6 +120,8 @@ class Told:
         image = right.imshow(numbers[:-1].T, aspect="auto", origin="lower", cmap="cividis", interpolation="nearest")
         figure.colorbar(image, ax=right, label=name)
         right.set(xlabel="stage", title=name)
+        for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         return figure
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,29 @@ LAYOUT = Layout(
     | {f"{name}.mask": Tensor("bool", ("seeds", "episodes")) for name in COLUMNS}
     | {"stage_bits": Tensor("int32", ("seeds", "episodes", "words"), optional=True)},
 )
+
+
+class Coverage(NamedTuple):
+    """Promised and observed coverage of theta*; None where an agent has no sets, or promises nothing.
+
+    ``sound`` is said of sets whose promise has a proof that is written down and tested here.  "Certified", elsewhere,
+    is said of the inner maximum over a set only, whether or not the set is valid.
+    """
+
+    promised: float | None  # 1 - delta, for all sets at all times at once
+    sound: bool
+    episodes: float | None  # share of (seed, episode) with theta* in all sets
+    always: float | None  # share of seeds with theta* in all sets at all times
+    per_stage: FloatArray | None  # (K,) share of seeds with theta* in the set of that parameter at all times
+    n_seeds: int
+
+    def __str__(self) -> str:
+        if self.always is None or self.per_stage is None:
+            return "no confidence sets"
+        kind = "sound sets" if self.sound else "sets"
+        told = "nothing promised" if self.promised is None else f"promised {100.0 * self.promised:g} %"
+        seen = f"theta* in all sets at all times in {100.0 * self.always:.3g} % of {self.n_seeds} seeds"
+        return f"{kind}, {told}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,6 +200,32 @@ class RunResult:
         inside = (self.stage_bits[:, :, parameter // WORD] >> (parameter % WORD)) & 1
         return np.ma.MaskedArray(inside.astype(np.bool_), mask=np.ma.getmaskarray(self.columns["covered"]))
 
+    def coverage(self) -> Coverage:
+        """What was promised about the confidence sets, and what was seen.
+
+        >>> import livarot
+        >>> mdp = livarot.envs.hard_chain(3, gap=0.1)
+        >>> print(livarot.run(mdp, livarot.agents.SoundLivarot(), 50, seed=range(4)).coverage())
+        sound sets, promised 95 %: theta* in all sets at all times in 100 % of 4 seeds (worst stage 100 %)
+        >>> print(livarot.run(mdp, livarot.agents.Uniform(), 5).coverage())
+        no confidence sets
+        """
+        promised = self.facts.get("agent", {}).get("promised_coverage")
+        sound = bool(self.facts.get("agent", {}).get("sound", False))
+        if np.ma.getmaskarray(self.columns["covered"]).all():
+            return Coverage(promised, sound, None, None, None, len(self.seeds))
+        sets = [self.stage_covered(k).filled(True) for k in range(self.n_parameters)]
+        always = np.array([each.all(axis=1).mean() for each in sets])
+        inside = self.covered
+        return Coverage(
+            promised,
+            sound,
+            float(inside.mean()),
+            float(inside.filled(True).all(axis=1).mean()),
+            always,
+            len(self.seeds),
+        )
+
     @property
     def cumulative_regret(self) -> FloatArray:
         return np.cumsum(self.regret, axis=1)
@@ -212,17 +261,17 @@ class RunResult:
         return pd.DataFrame(table)
 
     def plot(self, axes: Axes | None = None, *, realised: bool = False, label: str | None = None) -> Axes:
-        """Mean cumulative regret with one standard deviation over seeds."""
+        """Mean cumulative regret, with a band of the 10 to 90 % quantiles over seeds: never below the least of them."""
         with extras_explained():
             import matplotlib.pyplot as plt
 
         if axes is None:
             _, axes = plt.subplots()
         curves = self.cumulative_realised_regret if realised else self.cumulative_regret
-        mean, sd = curves.mean(axis=0), curves.std(axis=0)
+        low, high = np.quantile(curves, (0.1, 0.9), axis=0)
         episodes = np.arange(1, self.n_episodes + 1)
-        (line,) = axes.plot(episodes, mean, label=label or self.agent)
-        axes.fill_between(episodes, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, linewidth=0)
+        (line,) = axes.plot(episodes, curves.mean(axis=0), label=label or self.agent)
+        axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
         axes.set_ylabel("cumulative regret" + (" (realised)" if realised else ""))
         axes.legend()

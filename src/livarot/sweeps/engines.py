@@ -24,7 +24,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend.process import LokyProcess
 
 from livarot.errors import bad
-from livarot.sweeps.stopping import handling
+from livarot.sweeps.stopping import KILL, handling
 from livarot.sweeps.tasks import Task
 from livarot.sweeps.worker import Outcome, begin_worker, execute, limit_threads
 
@@ -111,7 +111,7 @@ class Loky(Engine):
         for child in multiprocessing.active_children():
             if isinstance(child, LokyProcess) and child.pid is not None:
                 with contextlib.suppress(OSError):
-                    os.kill(child.pid, signal.SIGKILL)  # its own method kill is not implemented
+                    os.kill(child.pid, KILL)  # its own method kill is not implemented
 
     def close(self) -> None:
         """End the workers, which hold nothing; joblib would keep them for a next call, which no sweep makes."""

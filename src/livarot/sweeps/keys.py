@@ -20,10 +20,12 @@ import inspect
 import json
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from livarot import agents, envs
 from livarot.agents.base import Agent, declared_by, presets_of
@@ -45,6 +47,7 @@ from livarot.registry import Registry
 
 RUN_SCHEMA = 1  # part of every key; raised when the same content means another run
 EPISODES = "$episodes"  # a setting with this value is the run's number of episodes
+SEED = "$seed"  # a setting of an environment with this value is the run's seed: a model of its own for every seed
 MAX_INT = 1 << 63
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(None)}
 
@@ -149,14 +152,25 @@ class Cell:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}  # without what can be computed
 
-    def model(self) -> MNLMDP:
-        """The environment, built."""
-        return envs.make(self.environment, **self.environment_settings)
+    @property
+    def fresh(self) -> bool:
+        """Does every seed have a model of its own (a setting is "$seed")?"""
+        return SEED in self.environment_settings.values()
 
-    def learner(self, mdp: MNLMDP) -> Agent[Any]:
-        """The agent, built; one that plays a given policy gets the optimal one of ``mdp``."""
+    def model(self, seed: int = 0) -> MNLMDP:
+        """The environment of a seed, built."""
+        settings = {name: seed if value == SEED else value for name, value in self.environment_settings.items()}
+        return envs.make(self.environment, **settings)
+
+    def models(self, seeds: Sequence[int]) -> list[MNLMDP]:
+        """One model for all seeds, or one each."""
+        return [self.model(seed) for seed in seeds] if self.fresh else [self.model()]
+
+    def learner(self, *models: MNLMDP) -> Agent[Any]:
+        """The agent, built; one that plays a given policy gets the optimal one of each model."""
         if plays_given_policy(self.agent):
-            return agents.make(self.agent, policy=solve(mdp).policy)
+            policies = [solve(mdp).policy for mdp in models]
+            return agents.make(self.agent, policy=policies[0] if len(policies) == 1 else np.stack(policies))
         return agents.make(self.agent, **{name: built(value) for name, value in self.agent_settings.items()})
 
 
@@ -212,7 +226,7 @@ def environment_content(name: str, settings: Mapping[str, Any]) -> dict[str, Any
     factory = _factory(envs.registry, name, settings)
     bound = inspect.signature(factory).bind(**settings)
     bound.apply_defaults()
-    found = _typed(name, factory, bound.arguments)
+    found = _typed(name, factory, bound.arguments, seeded=True)
     _check_plain(name, found)
     return found
 
@@ -264,8 +278,11 @@ def _factory(registry: Registry[Any], name: str, settings: Mapping[str, Any]) ->
     return registry._entry(name).factory
 
 
-def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the types that the factory declares; an integer where a float is meant becomes one."""
+def _typed(name: str, factory: Any, settings: Mapping[str, Any], *, seeded: bool = False) -> dict[str, Any]:
+    """Settings of the types that the factory declares; an integer where a float is meant becomes one.
+
+    With ``seeded``, "$seed" may stand for an integer.
+    """
     plain = factory.func if isinstance(factory, partial) else factory
     parameters = _parameters(plain) if settings else {}
     found = {}
@@ -274,6 +291,9 @@ def _typed(name: str, factory: Any, settings: Mapping[str, Any]) -> dict[str, An
         words = {word.strip() for word in str(getattr(declared, "__name__", declared)).split("|")}
         if type(value) is int and "float" in words and "int" not in words:
             value = float(value)
+        if value == SEED and "int" in words and seeded:
+            found[key] = value
+            continue
         if words <= PLAIN.keys() and type(value) not in {PLAIN[word] for word in words}:
             wanted = " or ".join(sorted(words))
             raise bad("settings", f"{key!r} of {name!r} is {reprlib.repr(value)}", cure=f"it must be {wanted}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,8 @@ from types import FrameType
 PATIENCE = 2.0  # seconds that workers have to stop by themselves
 LIMIT = 4.0  # seconds after which a stopped sweep ends, whatever hangs
 BEAT = 0.5  # seconds between two looks at the parent
+SYNCHRONIZE, STILL_RUNNING = 0x100000, 0x102  # of Windows: the right to wait for a process, and "not yet"
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows ends a process at once by SIGTERM, and has no other
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 Action = Callable[[], None]
 Handler = Callable[[int, FrameType | None], None]
@@ -66,6 +69,22 @@ class Stopper:
 
 def end_with(parent: int) -> None:
     """End this process at once when its parent has ended, for whatever reason; for a thread of its own."""
-    while os.getppid() == parent:
+    lives = watch(parent)
+    while lives():
         time.sleep(BEAT)
     os._exit(3)
+
+
+def watch(parent: int) -> Callable[[], bool]:
+    """A function that says whether the parent of this process still runs.
+
+    A process that has lost its parent gets another one.  Not on Windows: it keeps the number, which may come to belong
+    to somebody else, so the parent itself is held and asked.
+    """
+    if sys.platform != "win32":
+        return lambda: os.getppid() == parent
+    import ctypes
+
+    system = ctypes.windll.kernel32
+    held = system.OpenProcess(SYNCHRONIZE, False, parent)
+    return lambda: bool(held) and system.WaitForSingleObject(held, 0) == STILL_RUNNING

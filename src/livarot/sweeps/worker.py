@@ -95,7 +95,7 @@ def _execute(task: Task, entries: dict[str, Entry]) -> None:
     computed: list[_Computed] = []
     episodes, written = 0, time.perf_counter()
     try:
-        for part in task.parts:
+        for part in (alike for whole in task.parts for alike in _alike(whole)):
             if (task.marker.parent / STOP).exists():
                 raise Stopped
             begin = time.perf_counter()
@@ -132,10 +132,24 @@ def _store(path: str) -> Store:
     return Store(path)
 
 
+def _alike(part: Part) -> list[Part]:
+    """The same runs in parts whose models differ in theta only, so that their seeds can be computed together."""
+    if not part.cell.fresh:
+        return [part]
+    problems = [mdp.problem for mdp in part.cell.models(part.seeds)]
+    found: list[list[int]] = []
+    for place, seed in enumerate(part.seeds):
+        if place > 0 and problems[place].same_as(problems[place - 1]):
+            found[-1].append(seed)
+        else:
+            found.append([seed])
+    return [Part(part.cell, tuple(seeds)) for seeds in found]
+
+
 def _replicas(part: Part) -> Replicas:
     cell = part.cell
-    mdp = _model(cell.environment, canonical(cell.environment_settings))
-    return Replicas([mdp], cell.learner(mdp), cell.episodes, part.seeds)
+    models = cell.models(part.seeds) if cell.fresh else [_model(cell.environment, canonical(cell.environment_settings))]
+    return Replicas(models, cell.learner(*models), cell.episodes, part.seeds)
 
 
 def _advance(task: Task, part: Part, replicas: Replicas, folder: Path, source: str, before: int) -> None:

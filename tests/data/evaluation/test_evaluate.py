@@ -40,12 +40,6 @@ def test_all_estimators_beside_each_other(case):
     assert found["behaviour"].value == pytest.approx(log.groupby("episode").reward.sum().mean())
     assert found.effective.shape == (4,) and (np.diff(found.effective) < 0.0).all()
     assert found.behaviour == "known" and len(found.no_overlap) == 0
-    assert "doubly robust" in repr(found) and "effective sample size" in repr(found)
-    assert "<table" in found._repr_html_()
-    axes = found.plot()
-    assert [text.get_text() for text in axes.get_yticklabels()] == NAMES
-    with pytest.raises(livarot.LivarotError, match="there is no 'magic'"):
-        found["magic"]
 
 
 def test_the_behaviour_itself_has_weights_of_one(case):

@@ -72,7 +72,7 @@ def test_polars_nulls():
     [
         (np.zeros((2, 2)), "data: ndarray is not a table; give a pandas"),
         ("nowhere.csv", "there is no file"),
-        ("model.xlsx", "neither .parquet nor .csv"),
+        ("model.xlsx", "is not a .parquet, .csv, .csv.gz, .feather or .arrow file"),
         ({"a": [1], "b": [1, 2]}, "different lengths"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are called 'a'"),
     ],

@@ -5,8 +5,20 @@ import pandas as pd
 import pytest
 
 import livarot
-from livarot.data import Computed, MNLTransition, labels_of, load_fit, plan_robust, save_fit, value_interval
-from tests.support.machine_logs import PAYS, fitted, make_log, to_mdp
+from livarot.data import (
+    Computed,
+    MNLTransition,
+    bootstrap,
+    labels_of,
+    load_fit,
+    marginal_effects,
+    plan_robust,
+    save_fit,
+    value_interval,
+)
+from livarot.file_layout import from_numbers, to_numbers
+from livarot.storage import load_tensors, save_tensors
+from tests.support.machine_logs import PAYS, fitted, make_log, to_mdp, with_covariates
 
 
 def same(one, two):
@@ -105,3 +117,41 @@ def test_a_file_that_is_whole_but_wrong(tmp_path):
         save_tensors(tmp_path / "bad", tensors | broken, kind="mnl-transition", header=header)
         with pytest.raises(livarot.LivarotError, match="does not hold what it should"):
             load_fit(tmp_path / "bad")
+
+
+def test_a_round_trip_with_covariates_clusters_and_weights(tmp_path):
+    fit = with_covariates()
+    save_fit(tmp_path / "model", fit)
+    again = load_fit(tmp_path / "model")
+    same(fit, again)
+    save_fit(tmp_path / "twice", again)
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "twice").read_bytes()
+    at = {"age": 1.5, "kind": "saw"}
+    one, two = (x.to_mdp(PAYS, 3, "new", at=at) for x in (fit, again))
+    assert str(value_interval(fit, one)) == str(value_interval(again, two))
+    np.testing.assert_array_equal(bootstrap(fit, 5).theta, bootstrap(again, 5).theta)
+    np.testing.assert_array_equal(marginal_effects(fit, "age"), marginal_effects(again, "age"))
+
+
+def test_files_without_the_later_entries_are_read(tmp_path):
+    """As they were written before formulas, clusters and covariates."""
+    fit = fitted(200)
+    save_fit(tmp_path / "model", fit)
+    tensors, header = load_tensors(tmp_path / "model", kind="mnl-transition")
+    words = from_numbers(tensors["words"])
+    old = {key: words[key] for key in ("columns", "levels", "labels", "features")}
+    later = ("formula", "weights", "cluster", "collinear")
+    settings = {key: value for key, value in header["settings"].items() if key not in later}
+    save_tensors(tmp_path / "old", tensors | {"words": to_numbers(old)}, kind="mnl-transition",
+                 header=header | {"settings": settings})  # fmt: skip
+    same(fit, load_fit(tmp_path / "old"))
+
+
+@pytest.mark.parametrize("formula", ["~ __import__('os')", "~ eval('1'):next_state", "x" * 5000, "~ a +"])
+def test_a_formula_in_a_file_is_read_and_never_run(tmp_path, formula):
+    save_fit(tmp_path / "model", with_covariates())
+    tensors, header = load_tensors(tmp_path / "model", kind="mnl-transition")
+    header["settings"]["formula"] = formula
+    save_tensors(tmp_path / "model", tensors, kind="mnl-transition", header=header)
+    with pytest.raises(livarot.LivarotError, match="does not hold what it should"):
+        load_fit(tmp_path / "model")

@@ -20,9 +20,9 @@ from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.inference import LikelihoodRatio, likelihood_ratio_test
 from livarot.data.fitting.likelihood import blocks, centred_rows, derivatives
 from livarot.data.fitting.separation import dependencies
+from livarot.data.fitting.summary import axes
 from livarot.data.reading.choices import Choices
 from livarot.errors import bad
-from livarot.extras import extras_explained
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ class Calibration:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Observed share over predicted probability, with its limits and the diagonal."""
-        if ax is None:
-            with extras_explained():
-                from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
+        ax = axes(ax, (4.5, 4.5))
         t = self.table
         off = [t["observed"] - t["lower"], t["upper"] - t["observed"]]
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=1.0, zorder=0)
@@ -173,6 +169,8 @@ def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRa
         check_is_fitted(fit, "theta_")
     if float(small.reg) > 0.0 or float(large.reg) > 0.0:
         raise bad("reg", "is positive: the test is for maximum likelihood", cure="fit both models with reg=0")
+    if any(fit.choices_.log_weight is not None or fit.choices_.cluster is not None for fit in (small, large)):
+        raise bad("large", "has weights or clusters, so its likelihood is none", cure="use wald_test")
     extra = _outside(small, large)
     if extra:
         raise bad("small", f"has {extra[0]!r}, which the larger model cannot express", cure="the models must be nested")

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from livarot.core.arguments import checked
 from livarot.data.fitting.effects import probability_interval
+from livarot.data.fitting.summary import axes
 from livarot.errors import bad, require_finite
-from livarot.extras import extras_explained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,23 +51,21 @@ def plot_probabilities(
         raise bad("covariate", f"{covariate!r} is not a numeric covariate", cure=cure)
     met = fit.choices_.profile[covariate]
     grid = np.linspace(met.min(), met.max(), 60) if values is None else require_finite("values", values).reshape(-1)
+    if not len(grid):
+        raise bad("values", "is empty", cure="give the values to draw at, or None")
     others = dict(at or {})
     columns: dict[str, Any] = {fit._columns().state: [state] * len(grid), covariate: grid}
     if action is not None or len(fit.actions_) > 1:
         columns[fit._columns().action] = [action] * len(grid)
     columns |= {name: [value] * len(grid) for name, value in others.items()}
     table = probability_interval(fit, pd.DataFrame(columns), level)
-    if ax is None:
-        with extras_explained():
-            from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
+    drawn = axes(ax, (6.0, 4.0))
     for label in fit.states_:
         own = table[table["next_state"] == label]
         if len(own):
             x = grid[own["row"].to_numpy()]
-            (line,) = ax.plot(x, own["probability"], label=str(label))
-            ax.fill_between(x, own["lower"], own["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
-    ax.set(xlabel=covariate, ylabel=f"probability of the state after {state!r}", ylim=(0.0, 1.0))
-    ax.legend(frameon=False)
-    return ax  # type: ignore[no-any-return]
+            (line,) = drawn.plot(x, own["probability"], label=str(label))
+            drawn.fill_between(x, own["lower"], own["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
+    drawn.set(xlabel=covariate, ylabel=f"probability of the state after {state!r}", ylim=(0.0, 1.0))
+    drawn.legend(frameon=False)
+    return drawn

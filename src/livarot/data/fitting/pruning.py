@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from livarot.data.fitting.likelihood import Derivatives, derivatives
-from livarot.data.fitting.separation import EXACT, dependencies, relative_range
+from livarot.data.fitting.separation import EXACT, dependencies, relative_range, require_moderate
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import warn
 from livarot.errors import bad
@@ -30,6 +30,7 @@ def pruned(choices: Choices, collinear: str, *, formula: bool) -> tuple[Choices,
     if collinear not in ("refuse", "drop"):
         raise bad("collinear", f"{collinear!r} is not known", cure="use 'refuse' or 'drop'")
     at_zero = derivatives(choices, np.zeros(choices.dim))
+    require_moderate(choices, at_zero)
     dead = at_zero.spread == 0.0
     if dead.all() or choices.n_choices == 0:
         return choices, at_zero, ()

@@ -14,6 +14,7 @@ that the model does not know makes them correlated.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,8 @@ def with_clusters(fit: MNLTransition, cluster: Any) -> Choices:
         if choices.cluster is None or cluster != fit.cluster:
             raise bad("cluster", f"the fit does not know {cluster!r}", cure=f"fit with cluster={cluster!r}")
         return choices
+    if not isinstance(cluster, Iterable) or isinstance(cluster, Mapping) or getattr(cluster, "ndim", 1) != 1:
+        raise bad("cluster", "is not a list of labels", cure="give one for each row of the log")
     labels, _ = factorise(cluster, "cluster")
     if len(labels) != len(choices.log_row):
         problem = f"has {len(labels)} labels for {len(choices.log_row)} observations"

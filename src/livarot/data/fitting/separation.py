@@ -14,6 +14,7 @@ violates no constraint of the data is a certificate of separation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,11 +49,20 @@ class NotIdentified(LivarotError):
         return found
 
 
+def require_moderate(choices: Choices, at_zero: Derivatives) -> None:
+    """Refuse columns whose squares are beyond floating-point numbers."""
+    wild = ~np.isfinite(np.diag(at_zero.hessian)) | ~np.isfinite(at_zero.gradient)
+    if wild.any() or not np.isfinite(at_zero.hessian).all():
+        name = choices.columns[int(wild.argmax())]
+        raise bad(f"column {name!r}", "is too large to compute with", count=int(wild.sum()), cure="rescale it")
+
+
 def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, where: str = "") -> None:
     """Refuse constant and collinear columns (with a ridge, warn: there the ridge alone decides)."""
     if (choices.sizes[choices.weight > 0] < 2).all():
         cure = "give the sets of next states that can occur in reachable="
         raise bad("data", f"no choice set has two alternatives{where}: one observed class tells nothing", cure=cure)
+    require_moderate(choices, at_zero)
     dead = at_zero.spread == 0.0
     told: list[str] = []
     if dead.any():
@@ -115,7 +125,8 @@ def relative_range(choices: Choices, direction: FloatArray, spread: FloatArray) 
         reach = np.maximum.reduceat(along, first) - np.minimum.reduceat(along, first)
         met = choices.weight[block.first : block.last] > 0
         widest = max(widest, float(reach[met].max(initial=0.0)))
-    return widest / float(np.abs(direction) @ spread)
+    size = float(np.abs(direction) @ spread)
+    return widest / size if size > 0.0 else math.inf
 
 
 class Separation(NamedTuple):

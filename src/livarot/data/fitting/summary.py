@@ -13,7 +13,7 @@ from scipy.stats import norm
 from livarot.core.arrays import FloatArray
 from livarot.data.fitting.inference import likelihood_ratio_test
 from livarot.data.fitting.terms import joint_test
-from livarot.errors import require_probability
+from livarot.errors import bad, require_probability
 from livarot.extras import extras_explained
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ class Summary:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Coefficients with their intervals, the first one on top."""
         t = self.table
-        if ax is None:
-            with extras_explained():
-                from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.0, 1.0 + 0.28 * len(t)), layout="constrained").subplots()
+        ax = axes(ax, (6.0, 1.0 + 0.28 * len(t)))
         place = np.arange(len(t))[::-1]
         off = np.asarray([t["coef"] - t["lower"], t["upper"] - t["coef"]])
         ax.axvline(0.0, color="0.7", linewidth=1.0, zorder=0)
@@ -90,6 +86,18 @@ class Summary:
         ax.set_yticks(place, [str(name) for name in t.index])
         ax.set(xlabel=f"coefficient, {100 * self.level:g} % interval", ylim=(-0.6, len(t) - 0.4))
         return ax
+
+
+def axes(ax: Any, size: tuple[float, float]) -> Axes:
+    """The axes to draw on: those given, or new ones."""
+    if ax is None:
+        with extras_explained():
+            from matplotlib.figure import Figure
+
+        return Figure(figsize=size, layout="constrained").subplots()
+    if not callable(getattr(ax, "errorbar", None)):
+        raise bad("ax", f"is a {type(ax).__name__}", cure="give matplotlib axes, or None")
+    return ax  # type: ignore[no-any-return]
 
 
 def _cells(row: Any) -> list[str]:

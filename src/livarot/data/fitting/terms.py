@@ -41,7 +41,9 @@ class Wald:
 
 def chosen_columns(fit: MNLTransition, term: str | Sequence[str]) -> BoolArray:
     """The columns of a term, of a column, or of several of either."""
-    asked = [term] if isinstance(term, str) else list(term)
+    asked = [term] if isinstance(term, str) else list(term) if isinstance(term, list | tuple) else [None]
+    if not all(isinstance(one, str) for one in asked):
+        raise bad("term", "is not the name of a term, or a list of them", cure="see fit.choices_.terms")
     found = np.zeros(len(fit.columns_), dtype=bool)
     for one in asked:
         own = np.array([one in (name, group) for name, group in zip(fit.columns_, fit.choices_.terms, strict=True)])

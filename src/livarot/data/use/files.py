@@ -24,7 +24,7 @@ from livarot.data.estimator import MNLTransition
 from livarot.data.fitting.expressions import check_memory
 from livarot.data.fitting.formula import Computed
 from livarot.data.fitting.newton import Maximum
-from livarot.data.fitting.sandwich import KINDS
+from livarot.data.fitting.sandwich import KINDS, observation_weights
 from livarot.data.fitting.wilkinson import check_formula
 from livarot.data.reading.choices import Choices
 from livarot.data.use.design_files import PER_ROW, PER_SET, TENSORS, design_tensors, design_words, read_design
@@ -201,6 +201,11 @@ def _check(choices: Choices, tensors: dict[str, NDArray[Any]], fit: MNLTransitio
         raise Misfit("its columns do not have terms")
     if len(choices.columns) != tensors["theta"].shape[1] or len(set(choices.columns)) < len(choices.columns):
         raise Misfit("its columns do not have names that are all different")
+    if choices.log_count is not None or choices.log_weight is not None or choices.cluster is not None:
+        weight = observation_weights(choices)
+        total = np.bincount(choices.log_row, weights=weight, minlength=choices.n_rows)
+        if not np.allclose(total, choices.count, rtol=1e-9, atol=1e-12):
+            raise Misfit("its counts are not those of its log")
     chosen = np.bincount(choices.log_row, minlength=choices.n_rows)
     if len(choices.log_row) and choices.count[chosen == 0].any():
         raise Misfit("it counts rows that its log never chose")

@@ -375,17 +375,17 @@ class Store(Notes):
         records = [self.read(cell.run(seed).key) for seed in chosen]
         columns = {name: np.stack([record.columns[name] for record in records]) for name in COLUMNS}
         words = {record.bits.shape[1] for record in records}
-        mdp = cell.model()
-        agent = cell.learner(mdp)
+        models = cell.models(chosen)
+        agent = cell.learner(*models)
         return RunResult(
             agent=agent.name,
             settings=repr(agent),
             seeds=np.asarray(chosen),
-            horizon=mdp.problem.horizon,
+            horizon=models[0].problem.horizon,
             columns={name: np.ma.MaskedArray(column, mask=np.isnan(column)) for name, column in columns.items()},
-            facts_source=partial(facts_of, [mdp], declared(agent)),
+            facts_source=partial(facts_of, models, declared(agent)),
             stage_bits=np.stack([record.bits for record in records]) if words != {0} else None,
-            units=mdp.problem.units,
+            units=models[0].problem.units,
         )
 
     def results(self) -> Iterator[tuple[Cell, RunResult]]:

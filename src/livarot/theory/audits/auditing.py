@@ -140,7 +140,7 @@ def _coverage(result: Result, delta: float | None, claimed: bool) -> tuple[dict[
         verdict = HOLDS if 1.0 - always <= allowed else FAILS
     lines: Lines = [
         ("theta* in all sets, share of episodes", f"{found['episodes']:.4g}"),
-        ("seeds that never miss", f"{always:.4g}", "" if delta is None else f">= {1.0 - delta:g}", verdict),
+        ("seeds that never miss", f"{always:.4g}", _promise(result.facts, delta), verdict),
     ]
     if shares is not None:
         worst = int(np.argmin(shares))
@@ -323,10 +323,17 @@ def _claimed(facts: Mapping[str, Any]) -> bool:
     return facts.get("agent", {}).get("promised_coverage") is not None
 
 
+def _promise(facts: Mapping[str, Any], delta: float | None) -> str:
+    """What is promised about the sets, and on which ground: "proved" only where the proof is ours and tested."""
+    if delta is None or not _claimed(facts):
+        return "nothing"
+    return f">= {1.0 - delta:g}" + (" (proved)" if facts["agent"].get("sound") else " (its theory)")
+
+
 def _radius_note(facts: Mapping[str, Any]) -> str:
     agent = facts.get("agent", {})
     if not isinstance(agent.get("beta_scale"), int | float):
-        return "unknown"
+        return "nothing promised"
     step = f", eta {agent['step_size']}" if "step_size" in agent else ""
     return f"x {agent['beta_scale']:g}{step}, lambda {agent.get('reg')}: nothing promised"
 
