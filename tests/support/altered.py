@@ -162,7 +162,7 @@ def use_fit(fit):
 def use_covariates(fit):
     str(fit.summary())
     row = {"state": ["new"], "action": list(fit.actions_)[:1], "age": [1.0], "kind": ["saw"]}
-    mdp = fit.to_mdp({"new": 1.0}, 4, "new", at={"age": 1.0, "kind": "saw"})
+    mdp = fit.to_mdp(ONLY_NEW, 4, "new", terminal="broken", at={"age": 1.0, "kind": "saw"})
     found = [fit.predict_proba(row), fit.theta_, livarot.solve(mdp).value, bootstrap(fit, 3, cluster="owner").theta]
     return [*found, marginal_effects(fit, "age")["effect"].to_numpy()]
 
