@@ -22,11 +22,12 @@ from tests.support import machine_logs, offline_logs
 CONTAINERS = {
     "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
     "Calibration", "Constants", "Coverage", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap",
-    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interval",
+    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interrupted", "Interval",
     "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
-    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
+    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "SignOracle", "Solution", "Steps",
+    "Summary",
     "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
@@ -157,9 +158,19 @@ def _models(mdp, bandit):
 def _environments(mdp, bandit):
     made = (
         envs.hard_chain, envs.river_swim, envs.six_arms, envs.deep_sea, envs.park_two_state, envs.random_mdp,
-        envs.mnl_bandit, envs.kl_robust, envs.machine_maintenance,
+        envs.mnl_bandit, envs.kl_robust, envs.machine_maintenance, envs.jittered_chain, envs.unknown_river,
+        envs.combination_lock, envs.sparse_mdp,
     )  # fmt: skip
-    small = {"n_states": 5, "n_actions": 2, "horizon": 3, "size": 3, "dim": 3, "n_reachable": 2, "seed": 1}
+    small = {
+        "n_states": 5,
+        "n_actions": 2,
+        "horizon": 3,
+        "size": 3,
+        "dim": 3,
+        "n_reachable": 2,
+        "n_active": 1,
+        "seed": 1,
+    }
     calls = {}
     for factory in made:
         kept = {k: v for k, v in small.items() if k in inspect.signature(factory).parameters}
@@ -389,7 +400,7 @@ def _planning(mdp, bandit):
 
 
 def _theory(mdp, bandit):
-    numbers = {"n_episodes": 1000, "failure_level": 0.05, "gap": None, "horizon": 5, "dim": 3, "p": 0.3}
+    numbers = {"n_episodes": 1000, "failure_level": 0.05, "gap": 0.05, "horizon": 5, "dim": 3, "p": 0.3}
     numbers |= {"model": mdp, "mdp": mdp, "region": 0.25, "episodes": np.zeros((1, HORIZON + 1), dtype=np.int64)}
     numbers |= {"result": livarot.run(mdp, agents.Livarot.theory(10), 3)}
     calls = {}
@@ -399,9 +410,9 @@ def _theory(mdp, bandit):
             kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
             calls[name if name != "diameter" else "theory.diameter"] = (function, everything(function, **kept))
     calls["Constants.of"] = (theory.Constants.of, everything(theory.Constants.of, model=mdp))
-    calls["chain_lower_bound with gap"] = (
+    calls["chain_lower_bound without gap"] = (
         theory.chain_lower_bound,
-        {"horizon": 5, "dim": 3, "n_episodes": 100, "gap": 0.01},
+        {"horizon": 5, "dim": 3, "n_episodes": 100, "gap": None},
     )
     return calls
 

@@ -40,7 +40,7 @@ from livarot.estimation.prior_fit import (
     with_mean_unknown,
 )
 from livarot.model.derived import derived
-from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import Rule, VarianceBonus
@@ -89,6 +89,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
 
     def plan(self, problem: Problem, state: AdaptiveState, rng: AgentRandom) -> Plan:
         pools, estimate = self._pools(problem), state.estimate
+        check_estimate(problem, estimate)
         if pools:
             estimate = with_mean_unknown(problem, estimate, state.pool)
         scale = self.beta_scale
