@@ -580,7 +580,7 @@ def _data(mdp, bandit):
     calls["wald_test"][1]["term"] = calls["lr_test"][1]["term"] = "action:wear"
     calls["MNLTransition.to_mdp at"] = (
         ages.to_mdp,
-        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at},
+        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at, "terminal": "broken"},
     )
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
@@ -602,7 +602,9 @@ def _data(mdp, bandit):
         "MNLTransition.confidence_set": (fit.confidence_set, everything(fit.confidence_set, problem=None)),
         "MNLTransition.to_mdp": (
             fit.to_mdp,
-            everything(fit.to_mdp, reward=machine_logs.PAYS, horizon=4, start="new", param_bound=50.0),
+            everything(
+                fit.to_mdp, reward=machine_logs.PAYS, horizon=4, start="new", terminal=["broken"], param_bound=50.0
+            ),
         ),
         "Choices": (data.Choices.from_arrays, rows | {"offset": [0.0] * 4, "columns": ["x"]}),
         "Computed": (data.Computed, {"name": "x", "function": lambda table: table["x"]}),
