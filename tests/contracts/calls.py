@@ -27,10 +27,12 @@ CONTAINERS = {
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
     "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
-    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
+    "SignOracle", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked",
+    "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
+LIMITS = {"gap": 0.05, "n_episodes": 20, "n_runs": 3}
 NAMES = {"states": ["new", ("worn", 1), 2], "actions": ["rest", "work"]}
 
 
@@ -157,7 +159,8 @@ def _models(mdp, bandit):
 def _environments(mdp, bandit):
     made = (
         envs.hard_chain, envs.river_swim, envs.six_arms, envs.deep_sea, envs.park_two_state, envs.random_mdp,
-        envs.mnl_bandit, envs.kl_robust, envs.machine_maintenance,
+        envs.mnl_bandit, envs.kl_robust, envs.machine_maintenance, envs.jittered_chain, envs.unknown_river,
+        envs.combination_lock, envs.sparse_mdp,
     )  # fmt: skip
     small = {"n_states": 5, "n_actions": 2, "horizon": 3, "size": 3, "dim": 3, "n_reachable": 2, "seed": 1}
     calls = {}
@@ -396,7 +399,8 @@ def _theory(mdp, bandit):
     for name in theory.__all__:
         function = getattr(theory, name)
         if inspect.isfunction(function):
-            kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
+            given = numbers | LIMITS if name in ("sign_oracle", "chain_log_rate") else numbers
+            kept = {k: v for k, v in given.items() if k in inspect.signature(function).parameters}
             calls[name if name != "diameter" else "theory.diameter"] = (function, everything(function, **kept))
     calls["Constants.of"] = (theory.Constants.of, everything(theory.Constants.of, model=mdp))
     calls["chain_lower_bound with gap"] = (
