@@ -32,6 +32,7 @@ CONTAINERS = {
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2
+LIMITS = {"gap": 0.05, "n_episodes": 20, "n_runs": 3}
 NAMES = {"states": ["new", ("worn", 1), 2], "actions": ["rest", "work"]}
 
 
@@ -407,7 +408,8 @@ def _theory(mdp, bandit):
     for name in theory.__all__:
         function = getattr(theory, name)
         if inspect.isfunction(function):
-            kept = {k: v for k, v in numbers.items() if k in inspect.signature(function).parameters}
+            given = numbers | LIMITS if name in ("sign_oracle", "chain_log_rate") else numbers
+            kept = {k: v for k, v in given.items() if k in inspect.signature(function).parameters}
             calls[name if name != "diameter" else "theory.diameter"] = (function, everything(function, **kept))
     calls["Constants.of"] = (theory.Constants.of, everything(theory.Constants.of, model=mdp))
     calls["chain_lower_bound without gap"] = (

@@ -6,8 +6,8 @@
 
 d_b is the size of a block of linked coordinates (d in a dense model).  The variance of theta's entries, hence the
 ridge, is learned from the estimates of all stages (empirical Bayes); with ``pooling`` the directions that no contrast
-between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on the chain it comes
-within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
+between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on short chains it
+comes within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
 does not make up for it on held-out seeds (docs/agents.md).
 
 Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See

@@ -43,7 +43,7 @@ def sparse_mdp(
         raise bad("n_reachable", f"is {n_reachable}", cure=f"take 2 to {n_states}")
     if not 1 <= n_active <= dim:
         raise bad("n_active", f"is {n_active}", cure=f"take 1 to {dim}")
-    require_memory("n_states", "the ring", n_states * n_actions * n_reachable * (dim + 10))
+    require_memory("n_states", "the ring", n_states * n_actions * (n_reachable * (dim + 10) + horizon))
     draws = stream(0, "sparse features")
     sets, rows = {}, {}
     for s in range(n_states):

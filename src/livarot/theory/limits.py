@@ -47,6 +47,9 @@ from livarot.system.sizes import require_memory
 
 MOST_SIGNS = 3  # of the sign oracle: its posterior has 2^n entries for each of the 2^n actions
 MOST_CUTS = 200
+MOST_KINDS = 12  # signs of the rate of log T: the program has one unknown for each
+MOST_EPISODES = 10**8  # of the sign oracle
+LEAST_TILT = 1e-6  # effects below have divergences that rounding swallows
 
 
 class SignOracle(NamedTuple):
@@ -72,6 +75,8 @@ def _chain(horizon: int, gap: float, signs: int) -> tuple[FloatArray, FloatArray
         raise bad("gap", f"is {gap:.6g}, outside (0, {(1.0 - delta) / signs:.6g})")
     best = delta + signs * gap
     tilt = math.log((1.0 - delta) * best / (delta * (1.0 - best))) / signs
+    if not tilt > LEAST_TILT:
+        raise bad("gap", f"{gap:.6g} is lost in rounding beside {delta:.6g}", cure="take a larger one")
     good = 1.0 / (1.0 + (horizon - 1.0) * np.exp(-tilt * (signs - 2.0 * np.arange(signs + 1))))
     return good, (1.0 - (1.0 - best) ** np.arange(horizon - 1.0, -1.0, -1.0)) / best
 
@@ -98,6 +103,8 @@ def sign_oracle(
     signs = dim - 1
     if signs > MOST_SIGNS:
         raise bad("dim", f"is {dim}", cure=f"take at most {MOST_SIGNS + 1}")
+    if n_episodes > MOST_EPISODES:
+        raise bad("n_episodes", f"is {n_episodes}", cure=f"take at most {MOST_EPISODES}")
     require_memory("n_runs", "the posteriors", 4 * n_runs * horizon * 4**signs)
     good, ahead = _chain(horizon, gap, signs)
     vectors = np.array(list(product((-1, 1), repeat=signs)))
@@ -133,6 +140,9 @@ def chain_log_rate(horizon: int, gap: float, dim: int = 2) -> float:
     76.18
     """
     signs = dim - 1
+    if signs > MOST_KINDS:
+        raise bad("dim", f"is {dim}", cure=f"take at most {MOST_KINDS + 1}")
+    require_memory("horizon", "the stages", 4 * horizon)
     good, ahead = _chain(horizon, gap, signs)
     return float(ahead.sum() * least_visits(good, signs)[0])
 
