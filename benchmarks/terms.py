@@ -1,8 +1,8 @@
 """What costs, discount, missing actions and rewards of the next state cost: ``python -m benchmarks.terms [--quick]``.
 
 One random model (60 states, 6 actions, 5 next states, 20 stages), planned exactly, robustly and optimistically; then
-the same with each of them and with all.  Times are CPU times of one thread, best of several rounds, all variants in turn
-in one process; what is printed are ratios to the plain model.  With a discount or rewards of the next state the
+the same with each of them and with all.  Times are CPU times of one thread, best of several rounds, all variants in
+turn in one process; what is printed are ratios to the plain model.  With a discount or rewards of the next state the
 optimistic plan of the joint maximum is not screened (``Plan.engine``), which is most of what it pays.
 """
 

@@ -60,6 +60,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "livarot"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_show_search_summary = False  # summaries would be fetched, which a browser refuses for files on disk
 html_show_sourcelink = False

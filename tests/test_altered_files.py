@@ -17,7 +17,7 @@ from livarot.storage import load_tensors
 from livarot.sweeps.keys import Cell
 from livarot.sweeps.store import checkpoint
 from tests.support.altered import GOOD, change, refused
-from tests.support.machine_logs import fitted
+from tests.support.machine_logs import ONLY_NEW, fitted
 
 MDP = envs.river_swim(4, 5)
 SCRIPT = Path(__file__).parent / "support" / "altered.py"
@@ -54,7 +54,7 @@ def test_no_altered_file_does_harm(tmp_path):
 
 
 def test_labels_survive_a_file(tmp_path):
-    mdp = fitted(200).to_mdp({"new": 1.0}, 4, "new", unseen="sink")
+    mdp = fitted(200).to_mdp(ONLY_NEW, 4, "new", unseen="sink", terminal="broken")
     mdp.save(tmp_path / "model")
     again = livarot.MNLMDP.load(tmp_path / "model")
     assert labels_of(again) == labels_of(mdp)

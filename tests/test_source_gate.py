@@ -210,6 +210,7 @@ EXEMPT = {
     "cli/theory.py:command": OPTIONS,
     "cli/tune.py:command": OPTIONS,
     "data/estimator.py:__init__": KEYWORDS,
+    "data/estimator.py:to_mdp": KEYWORDS,
     "data/evaluation/evaluate.py:evaluate_policy": KEYWORDS,
     "data/evaluation/logged.py:read_episodes": KEYWORDS,
     "data/use/intervals.py:value_interval": KEYWORDS,

@@ -37,7 +37,10 @@ def covariates() -> Figure:
     plot_probabilities(fit, "age", state="ill", action="wait", at={"sex": "f"}, ax=left)
     ages = np.linspace(30.0, 85.0, 23)
     for sex in ("f", "m"):
-        found = [value_interval(fit, fit.to_mdp(reward, 10, "well", at={"age": age, "sex": sex})) for age in ages]
+        found = [
+            value_interval(fit, fit.to_mdp(reward, 10, "well", at={"age": age, "sex": sex}, terminal="dead"))
+            for age in ages
+        ]
         (line,) = right.plot(ages, [one.value for one in found], label=f"sex {sex}")
         ends = [one.lower for one in found], [one.upper for one in found]
         right.fill_between(ages, *ends, color=line.get_color(), alpha=0.2, linewidth=0.0)

@@ -44,7 +44,7 @@ def test_the_front_page(page, address):
     assert page.title().startswith("livarot")
     assert page.locator("img[src*=finding]").evaluate("image => image.naturalWidth") > 300
     assert page.locator("math").count() >= 1
-    page.get_by_text("For research in reinforcement learning").click()
+    page.locator(".sd-card", has_text="For research in reinforcement learning").click()
     page.wait_for_url("**/start_research.html")
     assert page.locator("h1").inner_text().startswith("Five minutes for researchers")
 

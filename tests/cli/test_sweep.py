@@ -372,7 +372,7 @@ def test_every_command_that_knows_names_can_import():
     """A new command either takes --import or is listed here, since it builds nothing by name."""
     from livarot.cli.app import app as whole
 
-    without = {"doctor", "fit", "merge", "plan", "reproduce", "sepsis", "variance", "version", "warmup"}
+    without = {"doctor", "evaluate", "fit", "merge", "plan", "reproduce", "sepsis", "variance", "version", "warmup"}
     for command in typer.main.get_command(whole).commands.values():
         options = {option for parameter in command.params for option in parameter.opts}
         assert ("--import" in options) != (command.name in without), command.name

@@ -22,7 +22,7 @@ from tests.support import machine_logs, offline_logs
 CONTAINERS = {
     "Agent", "AgentRandom", "AverageSolution", "BanditConstants", "BaseAgent", "Bootstrap", "Bound", "Bracket",
     "Calibration", "Constants", "Coverage", "DataWarning", "DiscountedSolution", "Encoding", "Episodes", "FeatureMap",
-    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interval",
+    "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interrupted", "Interval",
     "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
@@ -162,7 +162,16 @@ def _environments(mdp, bandit):
         envs.mnl_bandit, envs.kl_robust, envs.machine_maintenance, envs.jittered_chain, envs.unknown_river,
         envs.combination_lock, envs.sparse_mdp,
     )  # fmt: skip
-    small = {"n_states": 5, "n_actions": 2, "horizon": 3, "size": 3, "dim": 3, "n_reachable": 2, "seed": 1}
+    small = {
+        "n_states": 5,
+        "n_actions": 2,
+        "horizon": 3,
+        "size": 3,
+        "dim": 3,
+        "n_reachable": 2,
+        "n_active": 1,
+        "seed": 1,
+    }
     calls = {}
     for factory in made:
         kept = {k: v for k, v in small.items() if k in inspect.signature(factory).parameters}
@@ -392,7 +401,7 @@ def _planning(mdp, bandit):
 
 
 def _theory(mdp, bandit):
-    numbers = {"n_episodes": 1000, "failure_level": 0.05, "gap": None, "horizon": 5, "dim": 3, "p": 0.3}
+    numbers = {"n_episodes": 1000, "failure_level": 0.05, "gap": 0.05, "horizon": 5, "dim": 3, "p": 0.3}
     numbers |= {"model": mdp, "mdp": mdp, "region": 0.25, "episodes": np.zeros((1, HORIZON + 1), dtype=np.int64)}
     numbers |= {"result": livarot.run(mdp, agents.Livarot.theory(10), 3)}
     calls = {}
@@ -403,9 +412,9 @@ def _theory(mdp, bandit):
             kept = {k: v for k, v in given.items() if k in inspect.signature(function).parameters}
             calls[name if name != "diameter" else "theory.diameter"] = (function, everything(function, **kept))
     calls["Constants.of"] = (theory.Constants.of, everything(theory.Constants.of, model=mdp))
-    calls["chain_lower_bound with gap"] = (
+    calls["chain_lower_bound without gap"] = (
         theory.chain_lower_bound,
-        {"horizon": 5, "dim": 3, "n_episodes": 100, "gap": 0.01},
+        {"horizon": 5, "dim": 3, "n_episodes": 100, "gap": None},
     )
     return calls
 
@@ -573,7 +582,7 @@ def _data(mdp, bandit):
     calls["wald_test"][1]["term"] = calls["lr_test"][1]["term"] = "action:wear"
     calls["MNLTransition.to_mdp at"] = (
         ages.to_mdp,
-        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at},
+        {"reward": machine_logs.PAYS, "horizon": 3, "start": "new", "at": at, "terminal": "broken"},
     )
     calls["plan_robust"][1].update(radius=None, n_resamples=20)
     calls["write_policy"][1]["path"] = Path("policy.csv")
@@ -595,7 +604,9 @@ def _data(mdp, bandit):
         "MNLTransition.confidence_set": (fit.confidence_set, everything(fit.confidence_set, problem=None)),
         "MNLTransition.to_mdp": (
             fit.to_mdp,
-            everything(fit.to_mdp, reward=machine_logs.PAYS, horizon=4, start="new", param_bound=50.0),
+            everything(
+                fit.to_mdp, reward=machine_logs.PAYS, horizon=4, start="new", terminal=["broken"], param_bound=50.0
+            ),
         ),
         "Choices": (data.Choices.from_arrays, rows | {"offset": [0.0] * 4, "columns": ["x"]}),
         "Computed": (data.Computed, {"name": "x", "function": lambda table: table["x"]}),

@@ -68,7 +68,7 @@ CASES = {
         "policy: no action",
     ),
     "nu of another": (lambda: theory.nu_max(LARGE, solution=SMALL), "solution.value: has shape"),
-    "not a solution": (lambda: theory.nu_max(MDP, solution=3), "solution: must be Solution, got 3"),
+    "not a solution": (lambda: theory.nu_max(MDP, solution=3), "solution: must be Solution or PlainSolution, got 3"),
     "outcomes in three axes": (
         lambda: livarot.inner_max(np.ones((1, 3, 2)), np.ones(3), livarot.Ellipsoid([0.0, 0.0], np.eye(2), 1.0)),
         "features: has shape",

@@ -7,12 +7,16 @@ import pandas as pd
 import pytest
 
 import livarot
-from livarot.cli.plan import parse_reward
+from livarot.cli.plan import parse_pay
 from livarot.data import (
     DataWarning,
     MNLTransition,
     held_out,
     labels_of,
+    plan_optimistic,
+    plan_pessimistic,
+    plan_robust,
+    policy_table,
     residuals,
     value_interval,
 )
@@ -33,18 +37,44 @@ def fit():
 
 def test_rewards_missing_from_a_file_are_named(fit, tmp_path):
     pd.DataFrame({"state": [0, 1], "reward": [1.0, 0.0]}).to_csv(tmp_path / "r.csv", index=False)
-    with pytest.raises(LivarotError, match=r"1 of the model's states are not in the file, such as 2"):
-        parse_reward(fit, str(tmp_path / "r.csv"))
+    with pytest.raises(LivarotError, match=r"^reward: 2 \(state, action\) have none, such as \(2, 'x'\), \(2, 'y'\)"):
+        fit.to_mdp(parse_pay(fit, "reward", str(tmp_path / "r.csv")), 3, 0)
     pd.DataFrame({"state": [0, 1], "action": ["x", "y"], "reward": 1.0}).to_csv(tmp_path / "r.csv.gz", index=False)
-    with pytest.raises(LivarotError, match=r"4 of the model's \(state, action\) are not in the file"):
-        parse_reward(fit, str(tmp_path / "r.csv.gz"))
+    with pytest.raises(LivarotError, match=r"^reward: 4 \(state, action\) have none"):
+        fit.to_mdp(tmp_path / "r.csv.gz", 3, 0)
 
 
-def test_a_problem_without_stages_is_refused_in_our_words(fit):
-    infinite = livarot.infinite.InfiniteMDP.from_mdp(livarot.envs.park_two_state())
-    for call in (lambda: labels_of(infinite), lambda: value_interval(fit, infinite)):
-        with pytest.raises(LivarotError, match="InfiniteMDP"):
-            call()
+def test_labels_and_intervals_of_a_problem_without_an_end(fit):
+    endless = livarot.infinite.InfiniteMDP.from_mdp(livarot.envs.park_two_state())
+    assert list(labels_of(endless).states) == [0, 1]
+    with pytest.raises(LivarotError, match="mdp: was not made from this fit"):
+        value_interval(fit, endless)
+    own = fit.to_mdp({0: 0.0, 1: 0.5, 2: 1.0}, start=0, discount=0.9)
+    assert list(labels_of(own).states) == [0, 1, 2] and value_interval(fit, own).standard_error > 0.0
+
+
+def test_an_impossible_action_is_never_recommended():
+    """A shop sells from stock; when it is empty nothing can be sold, however much a sale pays."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(400):
+        state = str(rng.choice(["empty", "full"]))
+        action = str(rng.choice(["order", "sell"])) if state == "full" else "order"
+        rows.append((state, action, str(rng.choice(["empty", "full"]))))
+    data = pd.DataFrame(rows, columns=["state", "action", "next_state"])
+    sets = {pair: ["empty", "full"] for pair in [("full", "sell"), ("full", "order"), ("empty", "order")]}
+    shop = MNLTransition(formula="~ next_state", reachable=sets).fit(data)
+    pays = {("full", "sell"): 1000.0, ("full", "order"): -10.0, ("empty", "order"): -10.0}
+    mdp, endless = (shop.to_mdp(pays, horizon, "empty", discount=0.95) for horizon in (10, None))
+    assert livarot.solve(mdp)["empty"] == ("order",) * 10 and livarot.solve(mdp)["full"] == ("sell",) * 10
+    assert livarot.infinite.solve(endless).policy["empty"] == "order"
+    for model in (mdp, endless):
+        for plan in (plan_robust(shop, model, 0.05), plan_optimistic(shop, model)):
+            table = np.squeeze(plan.policy)
+            told = policy_table(model, table)
+            assert "sell" not in set(told[told.state == "empty"].action)
+    told = policy_table(mdp, plan_pessimistic(shop, mdp).policy)
+    assert "sell" not in set(told[told.state == "empty"].action)
 
 
 def test_labels_survive_a_file(fit, tmp_path):

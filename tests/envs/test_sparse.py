@@ -23,4 +23,3 @@ def test_the_sparse_ring():
     value, _ = ref.solve_table(table_of(mdp), problem.reward, 10)
     np.testing.assert_allclose(livarot.solve(mdp).value, value, atol=1e-12)
     assert envs.sparse_mdp(seed=3).problem.same_as(problem)
-    assert envs.sparse_mdp(shared_parameter=False).theta.shape == (10, 50)

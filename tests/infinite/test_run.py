@@ -161,3 +161,10 @@ def test_it_learns_park_s_instance():
     result = run_infinite(mdp, UCMNLK.average(5000, 4.0), 5000, seed=range(10))
     uniform = solve_average(mdp).gain - policy_gain(mdp, np.full((2, 8), 0.125)).gain[0]
     assert result.cumulative_regret[:, -1].mean() < 0.75 * 5000 * uniform
+
+
+def test_a_short_display():
+    result = run_infinite(park(), FixedPolicy(np.array([7, 0])), 50, seed=[1, 2])
+    lines = repr(result).splitlines()
+    assert len(lines) <= 12 and "2 seeds, 50 steps" in repr(result) and max(map(len, lines)) <= 120
+    assert f"{result.regret.sum(axis=1).mean():.6g} on average" in repr(result) and "<table>" in result._repr_html_()

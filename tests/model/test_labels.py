@@ -14,7 +14,7 @@ from livarot.data import Labels, labels_of, policy_table
 from livarot.file_layout import to_numbers
 from livarot.infinite import InfiniteMDP
 from livarot.storage import load_tensors, save_tensors
-from tests.support.machine_logs import fitted
+from tests.support.machine_logs import ONLY_NEW, fitted
 
 P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
 R = np.array([[0.0, 0.5], [1.0, 0.0]])
@@ -182,7 +182,7 @@ def test_files_with_other_names_are_refused(tmp_path, words):
 
 def test_a_fitted_model_has_the_names_of_its_data(tmp_path):
     fit = fitted(200)
-    mdp = fit.to_mdp({"new": 1.0}, 4, "new")
+    mdp = fit.to_mdp(ONLY_NEW, 4, "new", terminal="broken")
     assert (mdp.problem.states, mdp.problem.actions) == (fit.states_, fit.actions_)
     mdp.save(tmp_path / "model")
     pd.testing.assert_frame_equal(

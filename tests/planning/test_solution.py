@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot.planning.solution import Arrays, runs_of
+from livarot.planning.solution import PlainSolution, runs_of
 from tests.support.terms import random_case
 
 NAMES = {"states": ["new", ("worn", 1), "gone"], "actions": ["keep", "sell"]}
@@ -47,7 +47,7 @@ def test_it_is_still_a_tuple_of_four_arrays():
     for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):  # noqa: S301 (our own bytes)
         assert np.array_equal(other.value, value) and other.start_value == found.start_value
     assert found._replace(value=value + 1.0).problem is found.problem
-    assert type(found.normalised) is Arrays and found.normalised.value.min() >= 0.0
+    assert type(found.normalised) is PlainSolution and found.normalised.value.min() >= 0.0
 
 
 def test_frames_say_cost_where_costs_were_given():

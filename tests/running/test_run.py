@@ -2,6 +2,7 @@
 
 import importlib
 import threading
+from collections import Counter
 
 import matplotlib as mpl
 import numpy as np
@@ -259,11 +260,13 @@ def test_ctrl_c_keeps_what_is_done(workers, monkeypatch):
 
     monkeypatch.setattr(module, "THREAD_TERMS", 1)
     mdp, agent = livarot.envs.hard_chain(4, gap=0.1), livarot.agents.Livarot()
-    seen = []
+    together, seen = threading.Barrier(workers, timeout=60.0), Counter()
 
     def stop(count):
-        seen.append(count)
-        if sum(seen) >= 2 * 30:
+        seen[threading.get_ident()] += 1
+        if seen[threading.get_ident()] == 1:
+            together.wait()  # until every thread has played an episode
+        if sum(seen.values()) >= 30 * workers:
             raise KeyboardInterrupt
 
     with pytest.raises(livarot.Interrupted, match=r"of 500 episodes, which are in \.result") as found:

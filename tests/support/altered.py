@@ -22,7 +22,7 @@ from livarot import LivarotError, agents, envs
 from livarot.data import bootstrap, load_fit, marginal_effects, save_fit
 from livarot.storage import load_tensors, save_tensors
 from tests.support.episodes import play_agent
-from tests.support.machine_logs import fitted, with_covariates
+from tests.support.machine_logs import ONLY_NEW, fitted, with_covariates
 
 GOOD = ("refused", "used")
 HANG = 10  # seconds
@@ -103,7 +103,7 @@ def ragged():
 
 
 def machine():
-    return fitted(200).to_mdp({"new": 1.0}, 4, "new")
+    return fitted(200).to_mdp(ONLY_NEW, 4, "new", terminal="broken")
 
 
 MDP = envs.river_swim(4, 5)
@@ -152,7 +152,7 @@ def use_state(agent):
 def use_fit(fit):
     str(fit.summary())
     found = [fit.predict_proba({"state": ["new"], "action": list(fit.actions_)[:1]}), fit.theta_]
-    mdp = fit.to_mdp({"new": 1.0}, 4, "new")
+    mdp = fit.to_mdp(ONLY_NEW, 4, "new", terminal="broken")
     found += [livarot.solve(mdp).value, fit.support()["count"].to_numpy()]
     fit.confidence_set(0.9)
     fit.confidence_set(0.9, "finite-sample")
@@ -162,7 +162,7 @@ def use_fit(fit):
 def use_covariates(fit):
     str(fit.summary())
     row = {"state": ["new"], "action": list(fit.actions_)[:1], "age": [1.0], "kind": ["saw"]}
-    mdp = fit.to_mdp({"new": 1.0}, 4, "new", at={"age": 1.0, "kind": "saw"})
+    mdp = fit.to_mdp(ONLY_NEW, 4, "new", terminal="broken", at={"age": 1.0, "kind": "saw"})
     found = [fit.predict_proba(row), fit.theta_, livarot.solve(mdp).value, bootstrap(fit, 3, cluster="owner").theta]
     return [*found, marginal_effects(fit, "age")["effect"].to_numpy()]
 

@@ -15,6 +15,7 @@ SETS = {
 WEAR = {"new": 0.0, "used": 1.0, "worn": 2.0, "broken": 4.0}
 TRUTH = {"run": 0.5, "mend": -1.0}
 PAYS = {"new": 1.0, "used": 0.8, "worn": 0.4}
+ONLY_NEW = {"new": 1.0, "used": 0.0, "worn": 0.0}
 
 
 def make_log(n, seed, weeks=None):
@@ -52,5 +53,10 @@ def with_covariates(n=300, **settings):
         return model.set_params(**settings).fit(log)
 
 
+def everywhere(fit, horizon=6, start="new"):
+    """The same model with all actions everywhere: what is broken stays so."""
+    return fit.to_mdp(PAYS | {"broken": 0.0}, horizon, start, unseen="stay")
+
+
 def to_mdp(fit, horizon=6):
-    return fit.to_mdp(PAYS, horizon, "new")
+    return fit.to_mdp(PAYS, horizon, "new", terminal="broken")

@@ -11,7 +11,7 @@ ACTIONS = ["mend", "run"]
 SETS = {(s, a): STATES if s != "new" else STATES[:2] for s in STATES for a in ACTIONS}
 WEAR = pd.DataFrame({"state": STATES, "wear": [0.0, 1.0, 2.0]})
 THETA = np.array([-0.8, 0.6])  # of action[mend]:wear and action[run]:wear
-PAYS = {("new", "run"): 1.0, ("used", "run"): 0.8, ("worn", "run"): 0.2}
+PAYS = {("new", "run"): 1.0, ("used", "run"): 0.8, ("worn", "run"): 0.2} | {(s, "mend"): 0.0 for s in STATES}
 HORIZON = 4
 
 

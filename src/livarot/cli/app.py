@@ -224,15 +224,28 @@ def fit(
 @app.command(rich_help_panel=DATA)
 def plan(
     model: Annotated[Path, typer.Argument(help="A model stored by `livarot fit`, or a table to fit first.")],
-    reward: Annotated[str, typer.Option(help="File with state, (action,) reward; or state=number,...")],
-    horizon: Annotated[int | None, typer.Option(help="Steps of an episode.")] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="File with state, (action, (next_state,)) reward; or state=number,...")
+    ] = None,
+    cost: Annotated[str | None, typer.Option(help="The same for costs, which are minimised.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps of an episode; without it there is no end.")] = None,
+    discount: Annotated[float | None, typer.Option(help="Discount factor, below 1 if there is no horizon.")] = None,
+    terminal: Annotated[
+        str | None, typer.Option(help="Where episodes end: state,...; state=worth,...; or a file of states.")
+    ] = None,
+    terminal_reward: Annotated[
+        str | None, typer.Option(help="What the last state is worth: file with state, reward; or state=number,...")
+    ] = None,
+    terminal_cost: Annotated[str | None, typer.Option(help="The same for costs.")] = None,
     start: Annotated[str | None, typer.Option(help="The first state.")] = None,
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
     pessimistic: Annotated[
         float | None, typer.Option(help="Level of the confidence set whose worst case counts.")
     ] = None,
-    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    unseen: Annotated[
+        str, typer.Option(help="Actions never tried in a state: unavailable, error, sink or stay.")
+    ] = "unavailable",
     level: Annotated[float, typer.Option(help="Level of the intervals and of --robust auto.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Refits of --robust auto.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the refits.")] = 0,
@@ -270,7 +283,9 @@ def evaluate(
         str, typer.Option(help="If it is not: counts, 'stage counts' or logit estimates it.")
     ] = "counts",
     cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 is none.")] = 0,
-    unseen: Annotated[str, typer.Option(help="Actions never tried in a state: error, sink or stay.")] = "error",
+    unseen: Annotated[
+        str, typer.Option(help="Actions never tried in a state: unavailable, error, sink or stay.")
+    ] = "unavailable",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
     at: At = None,

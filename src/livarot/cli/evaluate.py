@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from livarot.cli.fit import fitted_or_loaded, notes, parse_profile
-from livarot.cli.plan import parse_reward
+from livarot.cli.plan import parse_pay
 from livarot.data import MNLTransition, evaluate_policy, read_episodes
 from livarot.data.reading.table import Table, read_table
 from livarot.errors import bad, require_probability
@@ -31,7 +31,7 @@ def command(
     probability: str | None = None,
     behaviour: str = "counts",
     cross_fit: int = 0,
-    unseen: str = "error",
+    unseen: str = "unavailable",
     level: float = 0.95,
     seed: int = 0,
     at: str | None = None,
@@ -82,4 +82,6 @@ def _model_of(
     seen = read_episodes(table.with_column("reward", [0.0] * table.n_rows), **columns)
     first = seen.labels.states.decode(seen.state[:, 0])
     start = {label: float((first == label).mean()) for label in dict.fromkeys(first)}
-    return fit.to_mdp(parse_reward(fit, reward), len(set(plan.raw("stage", "policy"))), start, **options)
+    pays = parse_pay(fit, "reward", reward)
+    mdp: MNLMDP = fit.to_mdp(pays, len(set(plan.raw("stage", "policy"))), start, **options)
+    return mdp

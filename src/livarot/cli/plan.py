@@ -6,13 +6,12 @@ carries the table alone.
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
+from livarot import infinite
 from livarot.cli.fit import fitted_or_loaded, notes, parse_profile
 from livarot.data import (
     MNLTransition,
@@ -26,10 +25,13 @@ from livarot.data import (
     value_interval,
     write_policy,
 )
+from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import FILES, read_table
+from livarot.data.use.pays import meant, table_of_pay
 from livarot.data.use.policy_table import as_csv
 from livarot.errors import bad, require_non_negative, require_positive_int
-from livarot.model.labels import Labels
+from livarot.infinite.problem import InfiniteMDP
+from livarot.model.labels import ModelLabels
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 
@@ -39,13 +41,18 @@ AUTO = "auto"
 def command(
     *,
     model: Path,
-    reward: str,
+    reward: str | None = None,
+    cost: str | None = None,
     horizon: int | None = None,
+    discount: float | None = None,
+    terminal: str | None = None,
+    terminal_reward: str | None = None,
+    terminal_cost: str | None = None,
     start: str | None = None,
     robust: str | None = None,
     optimistic: float | None = None,
     pessimistic: float | None = None,
-    unseen: str = "error",
+    unseen: str = "unavailable",
     level: float = 0.95,
     resamples: int = 200,
     seed: int = 0,
@@ -62,28 +69,35 @@ def command(
     require_positive_int("resamples", resamples)
     with notes(Console(stderr=True)):
         fit = fitted_or_loaded(model, **{"features": None, "formula": None} | model_options)
-    first = None if start is None else labelled("start", fit.states_, start)
-    mdp = fit.to_mdp(parse_reward(fit, reward), horizon, first, at=parse_profile(fit, at), unseen=unseen)
+    first = None if start is None else meant("start", fit.states_, start)
+    pays = {"reward": reward, "cost": cost, "terminal_reward": terminal_reward, "terminal_cost": terminal_cost}
+    terms: dict[str, Any] = {name: parse_pay(fit, name, given) for name, given in pays.items() if given is not None}
+    terms["terminal"] = parse_terminal(fit, terminal, "reward" if cost is None else "cost")
+    profile = parse_profile(fit, at)
+    mdp = fit.to_mdp(**terms, horizon=horizon, start=first, discount=discount, at=profile, unseen=unseen)
+    if isinstance(mdp, InfiniteMDP) and (discount is None or discount == 1.0):
+        told = "is not given, and neither is a discount below 1"
+        raise bad("horizon", told, cure="say how many steps an episode has, or give a discount: then there is no end")
     if pessimistic is not None:
         worst = plan_pessimistic(fit, mdp, pessimistic)
-        policy, value, told = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
+        policy, value, told_lines = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
     else:
-        policy, value, told = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
-    told += _trust(fit, mdp, policy, level)
+        policy, value, told_lines = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    told_lines += _trust(fit, mdp, policy, level)
     table = policy_table(mdp, policy, value=value, fit=fit)
     if out is None:
         Console(soft_wrap=True).print(as_csv(table), end="", highlight=False, markup=False)
     else:
         write_policy(out, table)
-        told.append(f"{len(table)} rows in {out}")
+        told_lines.append(f"{len(table)} rows in {out}")
     aside = Console(stderr=True)
-    for line in told:
+    for line in told_lines:
         aside.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _planned(
     fit: MNLTransition,
-    mdp: MNLMDP,
+    mdp: MNLMDP | InfiniteMDP,
     robust: str | None,
     radius: float | None,
     optimistic: float | None,
@@ -92,7 +106,6 @@ def _planned(
     seed: int,
 ) -> tuple[Any, Any, list[str]]:
     """The policy, its values (as planned) and what to say about them."""
-    begin = mdp.problem.start
     value: Any
     if robust is not None:
         radii: Any = radius
@@ -103,21 +116,29 @@ def _planned(
             told = [f"robust plan, KL radii {radii.min():.3g} to {radii.max():.3g} ({share})"]
         found = plan_robust(fit, mdp, radii)
         policy, value = found.policy, found.value
-        told.append(f"worst-case value {float(begin @ value[0]):.4f}")
+        told.append(f"worst-case {_at_start(mdp, value)}")
     elif optimistic is not None:
         plan = plan_optimistic(fit, mdp, optimistic)
-        policy, value = plan.policy[0], plan.value[0] if plan.value is not None else None
-        told = [f"optimistic plan over the {100 * optimistic:g} % confidence set"]
-        if plan.start_value is not None:
-            told.append(f"best-case value {float(plan.start_value[0]):.4f}")
+        policy, value = (plan.policy, plan.value) if isinstance(mdp, InfiniteMDP) else (plan.policy[0], plan.value[0])
+        told = [f"optimistic plan over the {100 * optimistic:g} % confidence set", f"best-case {_at_start(mdp, value)}"]
     else:
-        best = solve(mdp)
+        best: Any = infinite.solve(mdp) if isinstance(mdp, InfiniteMDP) else solve(mdp)
         policy, value, told = best.policy, best.value, ["nominal plan"]
-    told.append(str(coverage_coefficients(fit, mdp, policy)))
+    if not isinstance(mdp, InfiniteMDP):
+        told.append(str(coverage_coefficients(fit, mdp, policy)))
     return policy, value, told
 
 
-def _trust(fit: MNLTransition, mdp: MNLMDP, policy: Any, level: float) -> list[str]:
+def _at_start(mdp: MNLMDP | InfiniteMDP, value: Any) -> str:
+    """The value, or the cost, at the start, in words."""
+    if isinstance(mdp, InfiniteMDP):
+        number, costs = float(mdp.problem.start @ value), mdp.problem.terms.costs
+    else:
+        number, costs = float(mdp.problem.start @ value[0]), mdp.problem.units.cost
+    return f"cost {0.0 - number:.4f}" if costs else f"value {number:.4f}"
+
+
+def _trust(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: Any, level: float) -> list[str]:
     """What to say about the data that a policy rests on."""
     told = [f"under the fit: {value_interval(fit, mdp, policy, level=level)}"]
     thin = support_check(fit, mdp, policy)
@@ -127,64 +148,38 @@ def _trust(fit: MNLTransition, mdp: MNLMDP, policy: Any, level: float) -> list[s
     return [*told, "every step rests on data"]
 
 
-def parse_reward(fit: MNLTransition, given: str) -> dict[Any, float]:
-    """A table with the columns state, (action,) and reward, of every state; or ``state=number,...``, 0 elsewhere."""
+def parse_pay(fit: MNLTransition, argument: str, given: str) -> dict[Any, float]:
+    """A table with the columns state, (action, (next_state,)) and one called reward or cost; or state=number,..."""
     if given.lower().endswith(FILES):
-        table = read_table(given)
-        states = list(table.raw(fit.state if fit.state in table else "state", "reward"))
-        numbers = np.asarray(table.numbers("reward", "reward"), dtype=np.float64)
-        name = next((x for x in (fit.action, "action") if x in table), None)
-        actions = [None] * len(states) if name is None else list(table.raw(name))
-        keys = [_key(fit, s, a) for s, a in zip(states, actions, strict=True)]
-        values = numbers.tolist()
-        _require_all(fit, keys, by_action=name is not None)
-    else:
-        pairs = [text.rpartition("=") for text in given.split(",")]
-        wrong = next((i for i, (key, sign, _) in enumerate(pairs) if not sign or not key), None)
-        if wrong is not None:
-            cure = "give a .csv or .parquet file with the columns state, (action,) reward, or state=number,..."
-            raise bad("reward", f"{given!r} is neither a file nor state=number,...", index=wrong, cure=cure)
-        keys = [_key(fit, key.strip(), None) for key, _, _ in pairs]
-        values = [_number("reward", text, signed=True) for _, _, text in pairs]
+        return table_of_pay(argument, given, Columns.of(fit), ModelLabels(fit.states_, fit.actions_))
+    pairs = [text.rpartition("=") for text in given.split(",")]
+    wrong = next((i for i, (key, sign, _) in enumerate(pairs) if not sign or not key), None)
+    if wrong is not None:
+        cure = f"give a .csv or .parquet file with the columns state, (action,) {argument}, or state=number,..."
+        raise bad(argument, f"{given!r} is neither a file nor state=number,...", index=wrong, cure=cure)
     found: dict[Any, float] = {}
-    for i, (key, value) in enumerate(zip(keys, values, strict=True)):
-        if key in found:
-            raise bad("reward", f"{key!r} is given twice", index=i)
-        found[key] = float(value)
+    for i, (key, _, text) in enumerate(pairs):
+        state = meant(argument, fit.states_, key.strip())
+        if state in found:
+            raise bad(argument, f"{state!r} is given twice", index=i)
+        found[state] = _number(argument, text, signed=True)
     return found
 
 
-def _require_all(fit: MNLTransition, keys: list[Any], *, by_action: bool) -> None:
-    """A file has the reward of every state, or of every (state, action): a missing line does not mean 0."""
-    wanted = product(fit.states_, fit.actions_) if by_action else iter(fit.states_)
-    known = set(keys)
-    lost = [key for key in wanted if key not in known]
-    if lost:
-        problem = f"{len(lost)} of the model's {'(state, action)' if by_action else 'states'} are not in the file"
-        raise bad(
-            "reward", f"{problem}, such as {lost[0]!r}", count=len(lost), cure="give each its reward, 0 if it is 0"
-        )
-
-
-def _key(fit: MNLTransition, state: Any, action: Any) -> Any:
-    known = labelled("reward", fit.states_, state)
-    return known if action is None else (known, labelled("reward", fit.actions_, action))
-
-
-def labelled(argument: str, labels: Labels, given: Any) -> Any:
-    """The label that was meant: the one given, or the one that prints as the text given.
-
-    >>> labelled("start", Labels([1, 2, 3]), "2")
-    2
-    """
-    if given in labels:
-        return given
-    found = [label for label in labels if str(label) == str(given)]
-    if len(found) != 1:
-        raise bad(
-            argument, f"{given!r} is not known" if not found else f"{given!r} has two meanings", cure=f"{labels!r}"
-        )
-    return found[0]
+def parse_terminal(fit: MNLTransition, given: str | None, pay: str) -> Any:
+    """Terminal states: state,...; or state=number,...; or a table with a column of states (and one of numbers)."""
+    if given is None:
+        return None
+    if given.lower().endswith(FILES):
+        table = read_table(given)
+        if any(name in table for name in (pay, f"terminal_{pay}")):
+            return parse_pay(fit, f"terminal_{pay}", given)
+        named = [str(x) for x in table.raw(fit.state if fit.state in table else "state", "terminal")]
+    elif "=" in given:
+        return parse_pay(fit, "terminal", given)
+    else:
+        named = given.split(",")
+    return [meant("terminal", fit.states_, name.strip()) for name in named]
 
 
 def _number(argument: str, text: str, *, signed: bool = False) -> float:

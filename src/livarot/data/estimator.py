@@ -25,10 +25,11 @@ from livarot.data.reading.columns import Columns
 from livarot.data.reading.read import read_choices
 from livarot.data.reading.table import read_table, warn
 from livarot.data.use.predict import probabilities
-from livarot.data.use.to_mdp import at_profile, build_mdp
+from livarot.data.use.to_mdp import Asked, at_profile, build_mdp
 from livarot.errors import bad, require_non_negative, require_probability
+from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
-from livarot.model.problem import MNLMDP, Problem
+from livarot.model.problem import Problem
 
 
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
@@ -339,33 +340,49 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             raise bad("data", "has no state and action columns", cure="name them: state=..., action=...")
         return frame.groupby(keys, sort=True)[["count"]].sum()
 
-    @checked
+    @checked(discount=stored_discount)
     def to_mdp(
         self,
-        reward: Any,
+        reward: Any = None,
         horizon: int | None = None,
         start: Any = None,
         *,
+        cost: Any = None,
+        discount: float | None = None,
+        terminal: Any = None,
+        terminal_reward: Any = None,
+        terminal_cost: Any = None,
+        available: Any = None,
         at: Mapping[str, Any] | None = None,
-        unseen: str = "error",
+        unseen: str = "unavailable",
         param_bound: float | None = None,
-    ) -> MNLMDP:
-        """The fitted model as an MDP; its labels are ``livarot.data.labels_of(mdp)``.
+    ) -> Any:
+        """The fitted model as an MDP, in the names of the log and in the units of the rewards.
 
         Parameters
         ----------
-        reward : (S, A) or (H, S, A) in the order of ``states_`` and ``actions_``; a mapping from state, or from
-            (state, action), labels to numbers (0 where there is none); or a function of (state, action) labels.
-        horizon : number of steps; None is the number of stages of the fit.
-        start : a state's label, a mapping from labels to probabilities, an array (S,); None is what was observed at
-            the first stage.
+        reward, cost : one of them, of any scale, with a number for all that can be done: a mapping from state, (state,
+            action) or (state, action, next_state) names; a table (or its path) with these columns and one called
+            reward or cost; a function of (state, action) or (state, action, next_state) names; an array (S,), (S, A),
+            (H, S, A) or (S, A, S') in the order of ``states_`` and ``actions_``.
+        horizon : number of steps.  None is a model without an end, an :class:`livarot.infinite.InfiniteMDP`, unless the
+            fit differs from stage to stage: then it is the number of its stages.
+        start : a state's name, a mapping from names to probabilities, an array (S,); None is what was observed at the
+            first stage, or, if there is neither stage nor horizon, how often each state was met.
+        discount : from 0 to 1; None is 1: the total reward of the steps, the average reward where there is no end.
+        terminal : states where an episode is over, or ``{state: what that is worth}`` as a reward or cost.
+        terminal_reward, terminal_cost : what the last state is worth: ``{state: number}`` (0 for others), a table, an
+            array (S,).  Without a horizon only terminal states have one.
+        available : which of the seen actions exist: ``{state: [actions]}``, a mask (S, A) or (H, S, A).
         at : the covariates of the one for whom to plan, ``{"age": 60.0, "sex": "f"}``, where the model has covariates.
-        unseen : what an action does in a state where the data have no reachable set for it.  "error" refuses; "stay"
-            leaves the state as it is; "sink" leads to an extra state without reward for ever (pessimistic, its label
-            is ``"(unseen)"``).  A state in which no action at all was seen is absorbing.
+        unseen : what an action does in a state where the data have no reachable set for it: it is "unavailable"; or it
+            is an "error"; or it leads back ("stay"), or to an extra state ``"(unseen)"`` that pays 0, or the worst
+            reward if that is below 0, for ever ("sink").  Where no action is known the state has to be terminal, or,
+            with "stay" and "sink", is absorbing.
         param_bound : B of the problem; None is the largest |theta|.
         """
         check_is_fitted(self, "theta_")
+        ends = (terminal, terminal_reward, terminal_cost)
+        asked = Asked(reward, cost, horizon, start, discount, *ends, available, unseen, param_bound)
         stages = None if self.homogeneous else self.stages_
-        choices = at_profile(self.choices_, at)
-        return build_mdp(choices, self.theta_, stages, reward, horizon, start, unseen=unseen, param_bound=param_bound)
+        return build_mdp(at_profile(self.choices_, at), self.theta_, stages, self._columns(), asked)

@@ -38,6 +38,7 @@ from livarot.infinite.terms import below_one
 from livarot.infinite.ucmnlk import InfiniteAgent, InfinitePlan, Steps
 from livarot.model.compiled import blocks_of
 from livarot.model.episodes import plan_error, require_agent
+from livarot.model.shown import html_of, text_of
 from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import DRAWS_PER_COUNT, seed_list, stream
 from livarot.system.sizes import require_memory
@@ -50,7 +51,7 @@ BLOCK = 1 << 14  # steps whose uniforms are drawn together; a multiple of what o
 Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class InfiniteResult:
     """Arrays (seeds, T), one number per seed and step; what an agent does not have is masked, never NaN.
 
@@ -70,6 +71,23 @@ class InfiniteResult:
     states: Int32Array = field(repr=False)  # (seeds, T + 1)
     optimism_gap: np.ma.MaskedArray[Any, Any] = field(repr=False)
     covered: np.ma.MaskedArray[Any, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return text_of("InfiniteResult", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of("InfiniteResult", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        total, epochs = self.regret.sum(axis=1), self.n_epochs
+        told = "average reward" if self.discount is None else f"discount {self.discount:.9g}"
+        return {
+            "agent": self.settings if len(self.settings) <= 80 else self.agent,
+            "sizes": f"{len(self.seeds)} seeds, {self.n_steps} steps, {told}",
+            "regret": f"{total.mean():.6g} on average, {total.min():.6g} to {total.max():.6g}",
+            "reward": f"{self.reward.mean():.6g} a step on average",
+            "epochs": f"{int(epochs.min())} to {int(epochs.max())}",
+        }
 
     @property
     def n_steps(self) -> int:

@@ -30,7 +30,7 @@ from livarot.model.derived import derived
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
-from livarot.planning.solution import Arrays, Solution
+from livarot.planning.solution import PlainSolution, Solution
 
 
 class Layout(NamedTuple):
@@ -73,18 +73,18 @@ def solve(mdp: MNLMDP) -> Solution:
     return Solution.of(problem, solve_kernel(problem, transition_kernel(mdp)))
 
 
-def solve_kernel(problem: Problem, kernel: Kernel) -> Arrays:
+def solve_kernel(problem: Problem, kernel: Kernel) -> PlainSolution:
     """:func:`solve` for probabilities that are already computed, in normalised units."""
     found = empty_solution(problem)
     _solve(Bundle(_Solving(stages_of(problem, kernel), *found, np.zeros(problem.n_actions))))
     return found
 
 
-def empty_solution(problem: Problem) -> Arrays:
+def empty_solution(problem: Problem) -> PlainSolution:
     """The arrays of a solution, to be filled."""
     h, s, a = problem.reward.shape
     policy = np.zeros((h, s), dtype=np.int32) if problem.all_exist else first_actions(problem).copy()
-    return Arrays(last_filled(problem, np.zeros((h + 1, s))), np.empty((h, s, a)), policy, np.empty((h, s)))
+    return PlainSolution(last_filled(problem, np.zeros((h + 1, s))), np.empty((h, s, a)), policy, np.empty((h, s)))
 
 
 def evaluate_kernel(problem: Problem, kernel: Kernel, policy: NDArray[Any]) -> FloatArray:
@@ -115,11 +115,11 @@ def _layout(problem: Problem) -> Layout:
     return layout
 
 
-def checked_solution(problem: Problem, solution: Any) -> Arrays:
+def checked_solution(problem: Problem, solution: Any) -> PlainSolution:
     """The given solution in normalised units; refused unless its arrays fit this problem."""
     shape = problem.reward.shape
     expected = {"value": (shape[0] + 1, shape[1]), "q": shape, "policy": shape[:2], "variance": shape[:2]}
-    if not isinstance(solution, Arrays):
+    if not isinstance(solution, PlainSolution):
         raise bad("solution", f"{type(solution).__name__} is not a Solution", cure="give livarot.solve(mdp)")
     solution = solution.normalised if isinstance(solution, Solution) else solution
     for name, size in expected.items():
@@ -127,7 +127,7 @@ def checked_solution(problem: Problem, solution: Any) -> Arrays:
     q = solution.q if problem.all_exist else np.where(problem.exists, solution.q, 0.0)
     numbers = {"value": solution.value, "q": q, "variance": solution.variance}
     numbers = {name: require_finite(f"solution.{name}", part) for name, part in numbers.items()}
-    return Arrays(numbers["value"], solution.q, check_policy(problem, solution.policy), numbers["variance"])
+    return PlainSolution(numbers["value"], solution.q, check_policy(problem, solution.policy), numbers["variance"])
 
 
 def evaluate(mdp: MNLMDP, policy: NDArray[Any]) -> FloatArray:

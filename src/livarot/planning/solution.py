@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Arrays(NamedTuple):
-    """Optimal values of every state and stage, reachable or not."""
+class PlainSolution(NamedTuple):
+    """Optimal values of every state and stage, reachable or not, for rewards in [0, 1]."""
 
     value: FloatArray  # (H + 1, S)
     q: FloatArray  # (H, S, A), -inf for actions that do not exist
@@ -111,6 +111,7 @@ class Told:
         """Maps of the policy and of the values over stages, for states in their order; the figure is returned."""
         with extras_explained():
             import matplotlib.pyplot as plt
+            from matplotlib.ticker import MaxNLocator
 
         problem = self._known()
         figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
@@ -119,6 +120,8 @@ class Told:
         image = right.imshow(numbers[:-1].T, aspect="auto", origin="lower", cmap="cividis", interpolation="nearest")
         figure.colorbar(image, ax=right, label=name)
         right.set(xlabel="stage", title=name)
+        for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         return figure
 
     def __repr__(self) -> str:
@@ -183,7 +186,7 @@ def draw_policy(axes: Any, problem: Problem, policy: Int32Array) -> None:
     axes.set(xlabel="stage", ylabel="state", title="policy")
 
 
-class Solution(Told, Arrays):
+class Solution(Told, PlainSolution):
     """Optimal values of every state and stage, reachable or not, in the units of the rewards or costs that were given.
 
     It unpacks as ``value, q, policy, variance``.  Values are rewards: of a model with costs they are negative costs
@@ -206,10 +209,10 @@ class Solution(Told, Arrays):
     """
 
     problem: Problem | None = None  # what was solved
-    plain: Arrays | None = None  # the same in normalised units
+    plain: PlainSolution | None = None  # the same in normalised units
 
     @classmethod
-    def of(cls, problem: Problem, plain: Arrays) -> Self:
+    def of(cls, problem: Problem, plain: PlainSolution) -> Self:
         """The solution of a problem from normalised values."""
         units, horizon = problem.units, problem.horizon
         value, q = units.values(plain.value, horizon), units.values(plain.q, horizon)
@@ -218,7 +221,7 @@ class Solution(Told, Arrays):
         return made
 
     @property
-    def normalised(self) -> Arrays:
+    def normalised(self) -> PlainSolution:
         """The same with rewards in [0, 1], as theory and audits take it."""
         return self if self.plain is None else self.plain
 

@@ -45,7 +45,7 @@ from livarot.errors import LivarotError, bad
 from livarot.model.episodes import Episodes, Plan, PlanCheck, require_agent
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
-from livarot.planning.solution import Arrays
+from livarot.planning.solution import PlainSolution
 from livarot.running.run import run
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, action_uniforms, by_episode, environment_uniforms
@@ -308,7 +308,7 @@ def _truth(agent: Agent[Any], mdp: MNLMDP) -> None:
 
 
 def _no_model(thing: Any, where: str) -> None:
-    _require(not isinstance(thing, MNLMDP | Drifting | Arrays), f"{where} holds a {type(thing).__name__}")
+    _require(not isinstance(thing, MNLMDP | Drifting | PlainSolution), f"{where} holds a {type(thing).__name__}")
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         for part in dataclasses.fields(thing):
             _no_model(getattr(thing, part.name), f"{where}.{part.name}")

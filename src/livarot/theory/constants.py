@@ -33,7 +33,7 @@ from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import checked_solution, solve_kernel
-from livarot.planning.solution import Arrays
+from livarot.planning.solution import PlainSolution, Solution
 from livarot.theory.curvature import log_kappa
 from livarot.theory.kernels.constants import largest_leverage, nu_of, rarest_at, rarest_two
 
@@ -237,7 +237,7 @@ def gaps(mdp: MNLMDP) -> Gaps:
 
 
 @checked
-def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Arrays | None = None) -> float:
+def nu_max(mdp: MNLMDP, *, all_states: bool = False, solution: Solution | PlainSolution | None = None) -> float:
     """max over (h, s) of 2 max_{a, a'} |Var_a - Var_a'| / (best Q* - second best Q*), Var of V*_{h+1}; 0 if all tie.
 
     Ties are those of pi*, 1e-9 (1 + |Q|), so it is finite.  Half of it would do for the inequality of step 5 of the

@@ -34,7 +34,7 @@ from livarot.model.episodes import Episodes
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import checked_solution, solve_kernel
-from livarot.planning.solution import Arrays
+from livarot.planning.solution import PlainSolution, Solution
 from livarot.system.sizes import require_memory
 
 
@@ -90,7 +90,7 @@ def sigma_bar(mdp: MNLMDP, episodes: Episodes | Iterable[Episodes] | ArrayLike) 
 
 
 @checked
-def sigma_bar_star(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
+def sigma_bar_star(mdp: MNLMDP, *, solution: Solution | PlainSolution | None = None) -> float:
     """sqrt(E_{pi*}[sigma_bar^2]), exact: the states are those of pi* itself, propagated forward from the start.
 
     States that pi* does not reach cost nothing.  O(rows of pi* H), after the backward induction.
@@ -105,7 +105,7 @@ def sigma_bar_star(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
     return math.sqrt(float(stage_variance(mdp, best, kernel).sum()) / mdp.problem.horizon)
 
 
-def stage_variance(mdp: MNLMDP, solution: Arrays, kernel: Kernel) -> FloatArray:
+def stage_variance(mdp: MNLMDP, solution: PlainSolution, kernel: Kernel) -> FloatArray:
     """E_{pi*}[Var[V*_{h+1} | s_h, pi*]]/H^2 of each stage, (H,): the profile whose mean is E_{pi*}[sigma_bar^2]."""
     problem = mdp.problem
     out = np.zeros(problem.horizon)

@@ -56,7 +56,7 @@ def test_labels_of_any_kind():
     fit = MNLTransition(features=["action:severity"], reachable="all", reg=0.1).fit(log)
     assert set(fit.states_) == {("well", 4), ("ill", 3), ("dead", 4)} and list(fit.actions_) == [False, True]
     assert fit.predict(log.head(1))[0] in fit.states_
-    mdp = fit.to_mdp(reward={("well", 4): 1.0}, horizon=3, start=("well", 4))
+    mdp = fit.to_mdp({("well", 4): 1.0, ("ill", 3): 0.0}, 3, ("well", 4), terminal=("dead", 4))
     assert labels_of(mdp).states == fit.states_
 
 
@@ -79,7 +79,7 @@ def test_stages(fit):
     assert len(staged.confidence_set()) == len(staged.confidence_set(kind="finite-sample")) == 5
     assert influence(staged)["count"].sum() == 1500 and len(residuals(staged, by="stage")) == 5
     assert held_out(staged, LOG).model == pytest.approx(-staged.score(LOG))
-    mdp = staged.to_mdp(reward={"well": 1.0})
+    mdp = staged.to_mdp(reward={"well": 1.0, "ill": 0.0}, terminal="dead")
     assert mdp.problem.horizon == 5 and not mdp.problem.shared_parameter
     first = LOG[LOG.t == 0].state.value_counts(normalize=True)
     assert mdp.problem.start[staged.states_.index("well")] == pytest.approx(first["well"])

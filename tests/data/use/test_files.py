@@ -43,7 +43,7 @@ def test_a_round_trip(tmp_path, per_stage):
     log = make_log(20, 5, 3)
     assert np.array_equal(fit.predict_proba(log), again.predict_proba(log))
     assert fit.score(log) == again.score(log)
-    one, two = (x.to_mdp(PAYS, 3, "new") for x in (fit, again))
+    one, two = (x.to_mdp(PAYS, 3, "new", terminal="broken") for x in (fit, again))
     assert one.problem.same_as(two.problem) and labels_of(one) == labels_of(two)
     for kind in ("wald", "finite-sample"):
         sets = [x.confidence_set(kind=kind) for x in (fit, again)]

@@ -10,7 +10,7 @@ from livarot.data import bootstrap, value_interval
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.model.probabilities import transition_kernel
 from livarot.model.units import Units
-from tests.support.machine_logs import TRUTH, WEAR, fitted, to_mdp
+from tests.support.machine_logs import TRUTH, WEAR, everywhere, fitted, to_mdp
 from tests.twins.plans import value as twin_value
 
 
@@ -35,7 +35,7 @@ def as_model(problem):
 @pytest.mark.parametrize("per_stage", [False, True])
 def test_the_gradient_is_that_of_the_twin(per_stage):
     fit = fitted(homogeneous=False, stage="week") if per_stage else fitted()
-    mdp = to_mdp(fit, 3)
+    mdp = everywhere(fit, 3)
     problem = mdp.problem
     rng = np.random.default_rng(3)
     policy = rng.dirichlet(np.ones(problem.n_actions), size=(problem.horizon, problem.n_states))
@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_the_twin(per_stage):
 
 def test_the_gradient_with_a_discount_rewards_of_next_states_and_units():
     """By central differences of the library's own evaluation, which has twins of its own."""
-    mdp = to_mdp(fitted(), 3)
+    mdp = everywhere(fitted(), 3)
     rng = np.random.default_rng(4)
     more = rng.random(mdp.problem.rows.n_rows)
     end = rng.random(mdp.problem.n_states)
@@ -140,7 +140,7 @@ def test_coverage_of_a_fixed_policy():
 
 def test_a_sure_value_has_no_width():
     fit = fitted(200)
-    mdp = fit.to_mdp({state: 1.0 for state in WEAR}, 4, "new")
+    mdp = fit.to_mdp({state: 1.0 for state in WEAR}, 4, "new", unseen="stay")
     found = value_interval(fit, mdp)
     assert (found.lower, found.value, found.upper) == pytest.approx((4.0, 4.0, 4.0), abs=1e-12)
 

@@ -21,7 +21,7 @@ from tests.twins.plans import probabilities
 
 def true_value(fit, policy, horizon=6):
     """What a policy is worth in the machine that made the log."""
-    problem = fit.to_mdp(PAYS, horizon, "new", param_bound=10.0).problem
+    problem = fit.to_mdp(PAYS, horizon, "new", param_bound=10.0, terminal="broken").problem
     truth = livarot.MNLMDP(problem, np.array([[TRUTH["mend"], TRUTH["run"]]]) * problem.feature_scale)
     return float(problem.start @ livarot.evaluate(truth, policy)[0])
 
@@ -31,7 +31,7 @@ def test_no_parameter_of_the_set_is_worth_less():
     fit = fitted(150)
     mdp = to_mdp(fit)
     plan = plan_pessimistic(fit, mdp, 0.95)
-    found, free = fit.confidence_set(0.95), fit.to_mdp(PAYS, 6, "new", param_bound=50.0).problem
+    found, free = fit.confidence_set(0.95), fit.to_mdp(PAYS, 6, "new", param_bound=50.0, terminal="broken").problem
     worst = math.inf
     for angle in np.linspace(0, 2 * np.pi, 90):
         edge = found.support([np.cos(angle), np.sin(angle)])
@@ -49,7 +49,7 @@ def test_no_parameter_of_the_set_is_worth_less():
 
 def test_stages_with_sets_of_their_own():
     fit = fitted(900, homogeneous=False, stage="week")
-    mdp = fit.to_mdp(PAYS, start="new")
+    mdp = fit.to_mdp(PAYS, start="new", terminal="broken")
     plan = plan_pessimistic(fit, mdp)
     assert plan.policy.shape == (3, 4)
     assert 0.0 < plan.lower <= plan.nominal <= livarot.solve(mdp).value[0] @ mdp.problem.start + 1e-12
@@ -97,7 +97,9 @@ def test_coverage_against_loops():
     assert found.information == pytest.approx(np.linalg.eigvals(np.linalg.solve(known, needed)).real.max(), rel=1e-9)
     assert plan_pessimistic(fit, mdp).coverage == found
     by_stage = fitted(900, homogeneous=False, stage="week")
-    assert 0.5 < coverage_coefficients(by_stage, by_stage.to_mdp(PAYS, start="new")).information < 20.0
+    assert (
+        0.5 < coverage_coefficients(by_stage, by_stage.to_mdp(PAYS, start="new", terminal="broken")).information < 20.0
+    )
 
 
 def test_what_was_never_logged_is_not_covered():
@@ -114,7 +116,7 @@ def test_what_was_never_logged_is_not_covered():
     alone = MNLTransition(
         features=["action:wear"], states=states, reachable={k: v for k, v in SETS.items() if k != ("worn", "mend")}
     )
-    sunk = alone.fit(log).to_mdp(PAYS, 6, "new", unseen="sink")
+    sunk = alone.fit(log).to_mdp(PAYS, 6, "new", unseen="sink", terminal="broken")
     mends = np.zeros((6, 5), dtype=np.int32)
     assert coverage_coefficients(alone, sunk, mends).concentrability == math.inf
 

@@ -14,7 +14,7 @@ from tests.twins.plans import divergence
 def true_model(mdp):
     """The model with the truth's parameter, in the units of ``mdp``."""
     theta = np.array([[TRUTH["mend"], TRUTH["run"]]]) * mdp.problem.feature_scale
-    problem = fitted(50, reg=1.0).to_mdp(PAYS, mdp.problem.horizon, "new", param_bound=10.0).problem
+    problem = fitted(50, reg=1.0).to_mdp(PAYS, mdp.problem.horizon, "new", param_bound=10.0, terminal="broken").problem
     return livarot.MNLMDP(problem, theta)
 
 
@@ -28,7 +28,7 @@ def test_optimism_is_the_largest_value_over_the_set():
     best = nominal
     for angle in np.linspace(0, 2 * np.pi, 60):
         theta = found.support([np.cos(angle), np.sin(angle)])
-        moved = fit.to_mdp(PAYS, 6, "new", param_bound=50.0).problem
+        moved = fit.to_mdp(PAYS, 6, "new", param_bound=50.0, terminal="broken").problem
         value = livarot.solve(livarot.MNLMDP(moved, theta[None] * moved.feature_scale)).value[0]
         best = max(best, float(value @ moved.start))
     assert nominal < best <= plan.upper[0] + 1e-9
@@ -40,7 +40,7 @@ def test_optimism_is_the_largest_value_over_the_set():
 
 def test_stages_with_sets_of_their_own():
     fit = fitted(900, homogeneous=False, stage="week")
-    mdp = fit.to_mdp(PAYS, start="new")
+    mdp = fit.to_mdp(PAYS, start="new", terminal="broken")
     plan = plan_optimistic(fit, mdp, kind="finite-sample")
     sets = fit.confidence_set(kind="finite-sample", problem=mdp.problem)
     assert len({round(own.radius, 6) for own in sets}) == 3
@@ -59,12 +59,12 @@ def test_the_radius_is_a_quantile_of_divergences():
     found = robust_radius(fit, mdp, 0.9, n_resamples=50, seed=2, simultaneous=False)
     together = robust_radius(fit, mdp, 0.9, n_resamples=50, seed=2)
     draws = bootstrap(fit, 50, seed=2).theta[:, 0]
-    problem = fit.to_mdp(PAYS, 6, "new", param_bound=100.0).problem
+    problem = fit.to_mdp(PAYS, 6, "new", param_bound=100.0, terminal="broken").problem
     every = np.zeros((50, 4, 2))
     for b, theta in enumerate(draws):
         other = livarot.MNLMDP(problem, theta[None] * problem.feature_scale)
         for s in range(4):
-            for a in range(2):
+            for a in np.flatnonzero(problem.available[0, s]).tolist():
                 every[b, s, a] = divergence(mdp.probabilities(0, s, a).tolist(), other.probabilities(0, s, a).tolist())
     quantile = np.sort(every, axis=0)[int(np.ceil(0.9 * 49))]
     assert found == pytest.approx(quantile, abs=1e-13)
@@ -72,7 +72,7 @@ def test_the_radius_is_a_quantile_of_divergences():
     worst = np.sort((every[:, wide] / quantile[wide]).max(axis=1))[int(np.ceil(0.9 * 49))]
     assert together == pytest.approx(quantile * worst, abs=1e-13)
     assert worst > 1.0
-    assert found[labels_of(mdp).states.index("broken")].max() == 0.0  # absorbing: nothing to doubt
+    assert found[labels_of(mdp).states.index("broken")].max() == 0.0  # it ends there: nothing to doubt
 
 
 def test_robust_plans():
@@ -138,7 +138,7 @@ def test_a_sink_counts_as_no_data():
     log = log[~((log.state == "worn") & (log.action == "run"))]
     sets = {pair: nexts for pair, nexts in SETS.items() if pair != ("worn", "run")}
     fit = MNLTransition(features=["action:wear"], reachable=sets, states=states).fit(log)
-    mdp = fit.to_mdp(PAYS, 8, "new", unseen="sink")
+    mdp = fit.to_mdp(PAYS, 8, "new", unseen="sink", terminal="broken")
     run = np.full((8, 5), labels_of(mdp).actions.index("run"), dtype=np.int32)
     assert next(iter(support_check(fit, mdp, run).index)) == ("(unseen)", "run")
     assert plan_robust(fit, mdp, n_resamples=40).value.shape == (9, 5)

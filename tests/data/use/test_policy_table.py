@@ -10,7 +10,7 @@ import pytest
 import livarot
 from livarot.data import labels_of, policy_table, write_policy
 from livarot.data.use.policy_table import as_csv, guarded
-from tests.support.machine_logs import fitted, to_mdp
+from tests.support.machine_logs import ONLY_NEW, fitted, to_mdp
 
 
 def test_every_row_is_the_policy():
@@ -19,7 +19,7 @@ def test_every_row_is_the_policy():
     plan, labels = livarot.solve(mdp), labels_of(mdp)
     table = policy_table(mdp, plan.policy, value=plan.value, fit=fit)
     assert list(table.columns) == ["stage", "state", "action", "value", "count"]
-    assert len(table) == int(mdp.problem.reachable[:-1].sum())
+    assert len(table) == int((mdp.problem.reachable[:-1] & ~mdp.problem.terminal).sum())
     support = fit.support()["count"]
     for row in table.itertuples():
         s = labels.states.index(row.state)
@@ -31,7 +31,7 @@ def test_every_row_is_the_policy():
 
 def test_drawn_actions_and_named_stages():
     fit = fitted(600, homogeneous=False, stage="week")
-    mdp = fit.to_mdp({"new": 1.0}, start="new")
+    mdp = fit.to_mdp(ONLY_NEW, start="new", terminal="broken")
     policy = np.full((3, 4, 2), 0.5)
     table = policy_table(mdp, policy)
     assert list(table.columns) == ["stage", "state", "action", "probability"]

@@ -23,7 +23,7 @@ OMD = [
 
 
 def model(fit, horizon=5):
-    return fit.to_mdp(PAYS, horizon, "new", param_bound=6.0)
+    return fit.to_mdp(PAYS, horizon, "new", param_bound=6.0, terminal="broken")
 
 
 @pytest.mark.parametrize("agent", OMD, ids=lambda agent: agent.name)
@@ -58,7 +58,7 @@ def test_weights_and_stages():
     whole, half = (warm_start(agents.Livarot(), problem, fit, weight=w).gram for w in (1.0, 0.5))
     assert whole == pytest.approx(2.0 * half, rel=1e-12)
     own = fitted(400, homogeneous=False, stage="week")
-    staged = own.to_mdp(PAYS, start="new", param_bound=6.0).problem
+    staged = own.to_mdp(PAYS, start="new", param_bound=6.0, terminal="broken").problem
     started = warm_start(agents.Livarot(), staged, own)
     assert started.theta == pytest.approx(own.theta_ * staged.feature_scale, rel=1e-14)
     shared = warm_start(agents.Livarot(), staged, fit)  # one theta for all: every stage has its share
@@ -78,11 +78,11 @@ def test_refusals():
         warm_start(agents.Livarot(), problem, fit, weight=2.0)
     with pytest.raises(livarot.LivarotError, match="has 8 features, the fit 2"):
         warm_start(agents.Livarot(), livarot.envs.machine_maintenance(4).problem, fit)
-    small = fitted(50, reg=100.0).to_mdp(PAYS, 3, "new").problem
+    small = fitted(50, reg=100.0).to_mdp(PAYS, 3, "new", terminal="broken").problem
     with pytest.raises(livarot.LivarotError, match="raise param_bound"):
         warm_start(agents.Livarot(), small, fit)
     with pytest.warns(DataWarning, match="edge of the problem's ball"):
-        warm_start(agents.Livarot(), fit.to_mdp(PAYS, 3, "new").problem, fit)
+        warm_start(agents.Livarot(), fit.to_mdp(PAYS, 3, "new", terminal="broken").problem, fit)
     with pytest.raises(livarot.LivarotError, match="is not the one this start was made for"):
         warm_start(agents.Livarot(), problem, fit).init(livarot.envs.machine_maintenance(4).problem)
 

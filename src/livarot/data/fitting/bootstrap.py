@@ -155,13 +155,19 @@ def _redrawn(part: Choices, shares: FloatArray, rng: np.random.Generator) -> Flo
 
 
 def kernels(problem: Problem, theta: FloatArray) -> Iterator[Kernel]:
-    """Transition probabilities of parameters (draws, parameters, d) in the units of the columns.
+    """Transition probabilities of parameters (draws, parameters, d) in the units of the columns."""
+    for own in drawn(problem, theta):
+        yield transition_kernel(own)
+
+
+def drawn(problem: Problem, theta: FloatArray) -> Iterator[MNLMDP]:
+    """Models of parameters (draws, parameters, d) in the units of the columns.
 
     The bound B of the problem is not a constraint here: it was chosen with the estimate, not with its resamples.
     """
     free = replace(problem, param_bound=math.inf)
     for own in theta * problem.feature_scale:
-        yield transition_kernel(MNLMDP(free, own))
+        yield MNLMDP(free, own)
 
 
 def check_own(fit: MNLTransition, mdp: MNLMDP) -> None:

@@ -12,25 +12,32 @@ same policy under refitted parameters and takes quantiles.
 The policy is held fixed.  If it was chosen with the same data its value is biased upward (the winner's curse), and
 neither interval corrects that: judge it with data that did not choose it, or plan robustly.  Rewards, the start and
 the reachable sets are taken as known.
+
+Without an end the value is that of :mod:`livarot.infinite`, with the gradient of :mod:`livarot.infinite.interval`.
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
+from livarot import infinite
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.jit import jit
-from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.bootstrap import bootstrap, check_own, drawn
 from livarot.data.fitting.sandwich import variance_along
-from livarot.errors import bad
+from livarot.errors import bad, require_finite
+from livarot.infinite.interval import value_gradient
+from livarot.infinite.problem import InfiniteMDP, check_stationary
+from livarot.infinite.solution import worth_at_start
 from livarot.model.after import outcome_kinds, worths
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel, transition_kernel
@@ -52,16 +59,22 @@ class ValueInterval:
     level: float
     kind: str  # "delta" or "bootstrap"
     n_failed: int = 0  # resamples without a fit
+    costs: bool = False  # costs were given: values are negative costs
+    statistic: dict[str, FloatArray] | None = None  # of the user's function: estimate, lower, upper
 
     def __str__(self) -> str:
-        width = f"{100 * self.level:g} % interval [{self.lower:.4f}, {self.upper:.4f}] ({self.kind})"
-        return f"value {self.value:.4f}, s.e. {self.standard_error:.4f}, {width}"
+        ends, name = [self.lower, self.upper], "value"
+        if self.costs:
+            ends, name = [0.0 - self.upper, 0.0 - self.lower], "cost"
+        value = 0.0 - self.value if self.costs else self.value
+        width = f"{100 * self.level:g} % interval [{ends[0]:.4f}, {ends[1]:.4f}] ({self.kind})"
+        return f"{name} {value:.4f}, s.e. {self.standard_error:.4f}, {width}"
 
 
 @checked
 def value_interval(
     fit: MNLTransition,
-    mdp: MNLMDP,
+    mdp: MNLMDP | InfiniteMDP,
     policy: NDArray[Any] | None = None,
     *,
     level: float = 0.95,
@@ -70,35 +83,103 @@ def value_interval(
     seed: int = 0,
     resample: str = "auto",
     cluster: Any = None,
+    statistic: Callable[[Any], ArrayLike] | None = None,
 ) -> ValueInterval:
     """An interval for the expected reward of a policy: (H, S) actions or (H, S, A) probabilities; None is the optimum.
 
-    ``mdp`` is ``fit.to_mdp(...)``.  ``kind="bootstrap"`` uses ``n_resamples`` refits
+    ``mdp`` is ``fit.to_mdp(...)``; policies of a model without an end are (S,) or (S, A), and their value is that at
+    the start, or the average reward.  ``kind="bootstrap"`` uses ``n_resamples`` refits
     (:mod:`livarot.data.fitting.bootstrap`, which says what ``resample`` and ``cluster`` are).  A fit with clusters has
     an interval that allows for them; ``cluster`` asks for others.  Both ends are kept within what H steps can be worth.
+
+    ``statistic`` is a function of a solution that gives a number or an array, such as the state from which on something
+    is replaced: the bootstrap plans anew in every refit and gives its quantiles in ``statistic`` of the result.
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
-    check_own(fit, mdp)
-    problem = mdp.problem
-    table = as_probabilities(problem, solve(mdp).policy if policy is None else policy)
-    kernel = transition_kernel(mdp)
-    tail, n_failed = (1.0 - level) / 2.0, 0
+    if statistic is not None and kind == "delta":
+        raise bad("statistic", "needs refits", cure="give kind='bootstrap'")
+    judge = Stationary(mdp) if isinstance(mdp, InfiniteMDP) else Episodic(mdp)
+    check_own(fit, judge.stage)
+    table = judge.policy(policy)
+    tail, n_failed, told = (1.0 - level) / 2.0, 0, None
     if kind == "delta":
-        value, gradient = value_and_gradient(problem, kernel, table)[:2]
-        slope = gradient * problem.feature_scale
+        value, slope = judge.gradient(table)
         error = math.sqrt(max(variance_along(fit, slope, cluster), 0.0))
         reach = float(norm.isf(tail)) * error
         lower, upper = value - reach, value + reach
     else:
-        value = start_value(problem, kernel, table)
+        value = judge.value(judge.stage, table)
         draws, n_failed = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
-        values = np.array([start_value(problem, own, table) for own in kernels(problem, draws)])
+        models = list(drawn(judge.stage.problem, draws))
+        values = np.array([judge.value(own, table) for own in models])
         error = float(values.std(ddof=1))
         lower, upper = (float(x) for x in np.quantile(values, (tail, 1.0 - tail)))
-    least, most = (float(problem.units.value(x, problem.horizon)) for x in (0.0, float(problem.horizon)))
-    lower, upper = (min(max(x, least), most) for x in (lower, upper))
-    return ValueInterval(value, lower, upper, error, level, kind, n_failed)
+        if statistic is not None:
+            told = _quantiles([statistic(judge.solve(own)) for own in (judge.stage, *models)], tail)
+    lower, upper = judge.clipped(lower, upper)
+    return ValueInterval(value, lower, upper, error, level, kind, n_failed, judge.costs, told)
+
+
+def _quantiles(found: list[Any], tail: float) -> dict[str, FloatArray]:
+    numbers = require_finite("statistic", found)
+    lower, upper = np.quantile(numbers[1:], (tail, 1.0 - tail), axis=0)
+    return {"estimate": np.asarray(numbers[0]), "lower": np.asarray(lower), "upper": np.asarray(upper)}
+
+
+class Episodic:
+    """Values of policies (H, S, A) of a model with stages."""
+
+    def __init__(self, mdp: MNLMDP) -> None:
+        self.stage, self.problem = mdp, mdp.problem
+        self.costs = mdp.problem.units.cost
+
+    def policy(self, given: NDArray[Any] | None) -> FloatArray:
+        return as_probabilities(self.problem, solve(self.stage).policy if given is None else given)
+
+    def gradient(self, policy: FloatArray) -> tuple[float, FloatArray]:
+        """The value and its gradient (K, d) in the units of the columns."""
+        value, gradient = value_and_gradient(self.problem, transition_kernel(self.stage), policy)[:2]
+        return value, gradient * self.problem.feature_scale
+
+    def value(self, model: MNLMDP, policy: FloatArray) -> float:
+        return start_value(self.problem, transition_kernel(model), policy)
+
+    def solve(self, model: MNLMDP) -> Any:
+        return solve(model)
+
+    def clipped(self, *ends: float) -> tuple[float, ...]:
+        units, horizon = self.problem.units, self.problem.horizon
+        least, most = (float(units.value(x, horizon)) for x in (0.0, float(horizon)))
+        return tuple(min(max(x, least), most) for x in ends)
+
+
+class Stationary:
+    """Values of policies (S,) or (S, A) of a model without an end, at the start; average rewards without a discount."""
+
+    def __init__(self, mdp: InfiniteMDP) -> None:
+        self.mdp, self.stage, self.problem = mdp, mdp.stage, mdp.problem
+        self.costs = mdp.problem.terms.costs
+        self.discount = 1.0 if mdp.discount is None else mdp.discount
+
+    def policy(self, given: NDArray[Any] | None) -> NDArray[Any]:
+        return check_stationary(self.problem, infinite.solve(self.mdp).policy if given is None else given)
+
+    def gradient(self, policy: NDArray[Any]) -> tuple[float, FloatArray]:
+        value, slope, _ = value_gradient(self.mdp, policy, self.discount)
+        return value, slope[None] * self.stage.problem.feature_scale
+
+    def value(self, model: MNLMDP, policy: NDArray[Any]) -> float:
+        found = infinite.evaluate(InfiniteMDP(model, self.mdp.terms), policy, self.discount)
+        if isinstance(found, infinite.Gain):
+            return float(self.problem.start @ found.gain)
+        return worth_at_start(self.problem, np.asarray(found))
+
+    def solve(self, model: MNLMDP) -> Any:
+        return infinite.solve(InfiniteMDP(model, self.mdp.terms))
+
+    def clipped(self, *ends: float) -> tuple[float, ...]:
+        return ends
 
 
 def as_probabilities(problem: Problem, policy: NDArray[Any]) -> FloatArray:

@@ -42,7 +42,7 @@ from livarot.data.fitting.likelihood import derivatives
 from livarot.data.fitting.sandwich import inverse
 from livarot.data.reading.choices import Choices
 from livarot.data.use.intervals import as_probabilities, start_value, value_and_gradient
-from livarot.data.use.plans import confidence_ellipsoids, observed_counts
+from livarot.data.use.plans import confidence_ellipsoids, decided, observed_counts
 from livarot.data.use.to_mdp import labels_of
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
@@ -114,12 +114,8 @@ def coverage_coefficients(fit: MNLTransition, mdp: MNLMDP, policy: NDArray[Any] 
     problem, labels = mdp.problem, labels_of(mdp)
     table = as_probabilities(problem, solve(mdp).policy if policy is None else policy)
     visits = value_and_gradient(problem, transition_kernel(mdp), table)[2]
-    count, choices = observed_counts(fit, mdp), fit.choices_
-    decided = np.zeros(problem.n_states, dtype=bool)
-    decided[choices.state] = True  # elsewhere nothing was ever tried: those states are absorbing
-    share = np.where(decided[:, None], visits.sum(axis=0), 0.0) / problem.horizon
-    if problem.n_states > len(fit.states_):  # the sink of unseen="sink" is reached by what was never logged
-        share[-1] = visits[:, -1].sum(axis=0) / problem.horizon
+    count = observed_counts(fit, mdp)
+    share = np.where(decided(fit, mdp)[:, None], visits.sum(axis=0), 0.0) / problem.horizon
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(share > 0.0, share * count.sum() / count, 0.0)
     s, a = (int(i) for i in np.unravel_index(int(ratio.argmax()), ratio.shape))

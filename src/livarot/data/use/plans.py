@@ -24,22 +24,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
+from livarot import infinite
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray
+from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.sandwich import inverse
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
 from livarot.estimation.omd import whitened
+from livarot.infinite.problem import InfiniteMDP, check_stationary
+from livarot.infinite.sparse import chain_of, discounted_system, solve_system
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import solve
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import Rule
-from livarot.planning.robust.plan import RobustSolution, solve_robust
+from livarot.planning.robust.plan import solve_robust
 
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
@@ -49,14 +54,21 @@ OFF_BLOCK = 1e-8  # relative size of an entry that a block-diagonal matrix may h
 
 @checked
 def plan_optimistic(
-    fit: MNLTransition, mdp: MNLMDP, level: float = 0.95, *, kind: str = "wald", rule: Rule | None = None
-) -> Plan:
-    """The policy of the largest value over ``fit.confidence_set(level, kind)``.
+    fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, level: float = 0.95, *, kind: str = "wald", rule: Rule | None = None
+) -> Any:
+    """The policy of the largest value over ``fit.confidence_set(level, kind)``, a :class:`livarot.Plan`.
 
     ``policy[0]`` is its table (H, S); ``start_value[0]`` the largest value found and ``upper[0]`` a certified bound:
-    the optimal value is below it whenever the true parameters lie in their sets.
+    the optimal value is below it whenever the true parameters lie in their sets.  All are in the user's units.  Without
+    an end it is what :func:`livarot.infinite.solve_optimistic` gives for the same set.
     """
-    return optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
+    if isinstance(mdp, InfiniteMDP):
+        check_own(fit, mdp.stage)
+        own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
+        assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
+        return infinite.solve_optimistic(mdp, inverse(own.matrix, "confidence set"), radius=own.radius, rule=rule)
+    plan: Plan = optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
+    return plan.in_units(mdp.problem)
 
 
 def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
@@ -89,7 +101,7 @@ def estimate(problem: Problem, theta: FloatArray, gram: FloatArray) -> Estimate:
 @checked
 def robust_radius(
     fit: MNLTransition,
-    mdp: MNLMDP,
+    mdp: MNLMDP | InfiniteMDP,
     level: float = 0.95,
     *,
     n_resamples: int = 200,
@@ -102,13 +114,14 @@ def robust_radius(
 
     ``resample`` and ``cluster`` are those of :func:`livarot.data.bootstrap`: a fit with clusters resamples them.
     """
-    check_own(fit, mdp)
+    model = mdp.stage if isinstance(mdp, InfiniteMDP) else mdp
+    check_own(fit, model)
     if n_resamples * (1.0 - level) < 1.0:
         need = math.ceil(1.0 / (1.0 - level))
         raise bad("n_resamples", f"{n_resamples} refits have no {level:g} quantile", cure=f"use at least {need}")
-    problem = mdp.problem
+    problem = model.problem
     draws = bootstrap(fit, n_resamples, seed, resample=resample, cluster=cluster)
-    nominal = transition_kernel(mdp)
+    nominal = transition_kernel(model)
     far = np.stack([_divergence(problem, nominal, own) for own in kernels(problem, draws.theta)])
     radius = np.quantile(far, level, axis=0, method="higher")
     if simultaneous:
@@ -124,55 +137,62 @@ def robust_radius(
 
 
 def _divergence(problem: Problem, nominal: Kernel, other: Kernel) -> FloatArray:
-    """KL(nominal | other) of every pair of every (table, parameter), (jobs, S A)."""
+    """KL(nominal | other) of every pair of every (table, parameter), (jobs, S A); 0 where there is no action."""
     terms = nominal.prob * (np.log(nominal.prob) - np.log(other.prob))
     per_table, row_start = problem.n_states * problem.n_actions, problem.rows.row_start
     found = []
     for table, _, base in kernel_layout(problem).jobs:
         starts = row_start[table * per_table : (table + 1) * per_table + 1]
-        found.append(np.add.reduceat(terms[base + starts[0] : base + starts[-1]], starts[:-1] - starts[0]))
+        some, own = np.diff(starts) > 0, np.zeros(per_table)
+        own[some] = np.add.reduceat(terms[base + starts[0] : base + starts[-1]], (starts[:-1] - starts[0])[some])
+        found.append(own)
     return np.asarray(np.maximum(np.stack(found), 0.0))
 
 
 @checked
 def plan_robust(
-    fit: MNLTransition, mdp: MNLMDP, radius: ArrayLike | None = None, *, level: float = 0.95, **settings: Any
-) -> RobustSolution:
+    fit: MNLTransition,
+    mdp: MNLMDP | InfiniteMDP,
+    radius: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    **settings: Any,
+) -> Any:
     """The best worst case: radius None takes :func:`robust_radius` (``level`` and ``settings`` are its arguments).
 
-    ``value[0]`` is then, at the start, a lower confidence bound on the true value of ``policy``.
+    Gives a :class:`livarot.RobustSolution`: ``value[0]`` is then, at the start, a lower confidence bound on the true
+    value of ``policy``.  Without an end it is that of :func:`livarot.infinite.solve_robust`, with ``value`` (S,).
     """
-    if radius is None:
-        return solve_robust(mdp, radius=robust_radius(fit, mdp, level, **settings))
-    if settings:
+    if radius is not None and settings:
         raise bad("settings", f"{sorted(settings)} choose a radius, and one is given", cure="leave radius out")
-    check_own(fit, mdp)
-    return solve_robust(mdp, radius=radius)
+    check_own(fit, mdp.stage if isinstance(mdp, InfiniteMDP) else mdp)
+    radii = robust_radius(fit, mdp, level, **settings) if radius is None else radius
+    if isinstance(mdp, InfiniteMDP):
+        return infinite.solve_robust(mdp, radius=radii)
+    return solve_robust(mdp, radius=radii)
 
 
 @checked
 def support_check(
-    fit: MNLTransition, mdp: MNLMDP, policy: NDArray[Any] | None = None, *, min_count: float = 1.0
+    fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: NDArray[Any] | None = None, *, min_count: float = 1.0
 ) -> pd.DataFrame:
     """Where a policy goes without data: the (state, action) it takes that were observed fewer than ``min_count`` times.
 
     Columns: ``count`` observations, ``visits`` expected in an episode under the fit, ``first_stage`` that takes it;
     index of labels (state, action), most visited first.  ``attrs["share"]`` is the share of all steps that these are:
     0 means that the policy rests on data everywhere.  The probabilities of such pairs come from coefficients that
-    *other* pairs determined, or from ``unseen=``.
+    *other* pairs determined, or from ``unseen=``.  Without an end visits are discounted, (1 - discount) sum discount^t,
+    so that they add up to 1, and there is no ``first_stage``.
     """
-    check_own(fit, mdp)
-    problem, labels = mdp.problem, labels_of(mdp)
-    table = as_probabilities(problem, solve(mdp).policy if policy is None else policy)
-    visits = value_and_gradient(problem, transition_kernel(mdp), table)[2]
-    count = observed_counts(fit, mdp)
-    total = visits.sum(axis=0)
-    thin = np.argwhere((total > 0.0) & (count < min_count))
-    known = len(fit.states_)
-    has_choice = np.zeros((problem.n_states, problem.n_actions), dtype=bool)
-    assert fit.choices_.state is not None  # noqa: S101 (to_mdp has checked)
-    has_choice[np.unique(fit.choices_.state)] = True  # other states are absorbing: there is nothing to decide
-    rows = [(int(s), int(a)) for s, a in thin if s >= known or has_choice[s, a]]
+    if isinstance(mdp, InfiniteMDP):
+        check_own(fit, mdp.stage)
+        visits = discounted_visits(mdp, policy)[None]
+    else:
+        check_own(fit, mdp)
+        table = as_probabilities(mdp.problem, solve(mdp).policy if policy is None else policy)
+        visits = value_and_gradient(mdp.problem, transition_kernel(mdp), table)[2]
+    labels, count, total = labels_of(mdp), observed_counts(fit, mdp), visits.sum(axis=0)
+    rows = [(int(s), int(a)) for s, a in np.argwhere((total > 0.0) & (count < min_count) & decided(fit, mdp)[:, None])]
     frame = pd.DataFrame(
         {
             "state": labels.states.decode([s for s, _ in rows]),
@@ -183,11 +203,33 @@ def support_check(
         }
     )
     frame = frame.sort_values("visits", ascending=False, kind="stable").set_index(["state", "action"])
-    frame.attrs["share"] = float(frame["visits"].sum() / problem.horizon)
-    return frame
+    frame.attrs["share"] = float(frame["visits"].sum() / len(visits))
+    return frame.drop(columns="first_stage") if isinstance(mdp, InfiniteMDP) else frame
 
 
-def observed_counts(fit: MNLTransition, mdp: MNLMDP) -> FloatArray:
+def decided(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP) -> BoolArray:
+    """Where there is something to decide, (S,): the states that were logged and are not terminal, and the sink."""
+    terminal = mdp.problem.terms.terminal if isinstance(mdp, InfiniteMDP) else mdp.problem.terminal
+    found = np.zeros(mdp.problem.n_states, dtype=np.bool_)
+    found[fit.choices_.state] = True
+    found[len(fit.states_) :] = True  # the sink of unseen="sink" is reached by what was never logged
+    return found if terminal is None else np.asarray(found & ~terminal)
+
+
+def discounted_visits(mdp: InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:
+    """(1 - discount) sum_t discount^t P(s_t = s, a_t = a) of a policy, (S, A); None is the optimal one."""
+    gamma = mdp.discount
+    if gamma is None or gamma == 1.0:
+        raise bad("mdp", "has no discount", cure="give to_mdp(discount=...) below 1")
+    problem = mdp.problem
+    table = check_stationary(problem, infinite.solve(mdp).policy if policy is None else policy)
+    system = csr_array(discounted_system(chain_of(mdp, table, mdp.scaled_pay(gamma)), gamma).T)
+    visits = (1.0 - gamma) * solve_system(system, problem.start, np.zeros(problem.n_states), 1e-13)
+    share = table if table.ndim == 2 else np.eye(problem.n_actions)[table]
+    return np.asarray(np.maximum(visits, 0.0)[:, None] * share)
+
+
+def observed_counts(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP) -> FloatArray:
     """How often each (state, action) of a model was observed, all stages together, (S, A)."""
     choices = fit.choices_
     if choices.state is None or choices.action is None:

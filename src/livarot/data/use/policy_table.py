@@ -22,6 +22,7 @@ from livarot.data.use.intervals import as_probabilities
 from livarot.data.use.plans import observed_counts
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad, require_finite
+from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.model.after import first_actions
 from livarot.model.labels import Labels, ModelLabels, refuse
 from livarot.model.problem import MNLMDP
@@ -35,32 +36,54 @@ if TYPE_CHECKING:
 
 @checked
 def policy_table(
-    mdp: MNLMDP, policy: NDArray[Any], *, value: FloatArray | None = None, fit: MNLTransition | None = None
+    mdp: MNLMDP | InfiniteMDP,
+    policy: NDArray[Any],
+    *,
+    value: FloatArray | None = None,
+    fit: MNLTransition | None = None,
 ) -> pd.DataFrame:
     """Columns stage, state, action, and probability (of policies that draw), value, count where they are known.
 
-    Only states that the start can reach at that stage are listed.  ``policy`` is (H, S) or (H, S, A), ``value``
-    (H + 1, S) or (H, S); with ``fit``, ``count`` says how often the (state, action) was observed.  States
-    and actions without names are shown by their numbers, from 0.
+    Only states that the start can reach at that stage are listed, and none where the episode is over.  ``policy`` is
+    (H, S) or (H, S, A), ``value`` (H + 1, S) or (H, S); where costs were given there is a column ``cost``, its
+    negative, instead.  With ``fit``, ``count`` says how often the (state, action) was observed.  States and actions
+    without names are shown by their numbers, from 0.  Without an end there are no stages: ``policy`` is (S,) or (S, A),
+    ``value`` (S,), and all states are listed.
     """
-    problem, labels = mdp.problem, labels_of(mdp)
-    table = as_probabilities(problem, policy)
-    stage, state, action = np.nonzero((table > 0.0) & problem.reachable[:-1, :, None])
-    found: dict[str, Any] = {
-        "stage": stage if labels.stages is None else labels.stages.decode(stage),
-        "state": labels.states.decode(state),
-        "action": labels.actions.decode(action),
-    }
-    if np.asarray(policy).ndim == 3:
-        found["probability"] = table[stage, state, action]
+    labels, found = labels_of(mdp), dict[str, Any]()
+    if isinstance(mdp, InfiniteMDP):
+        own, costs = mdp.problem, mdp.problem.terms.costs
+        table = check_stationary(own, policy)
+        laws = (table if table.ndim == 2 else np.eye(own.n_actions)[table])[None]
+        stage, state, action = np.nonzero((laws > 0.0) & ~own.terms.terminal[:, None])
+    else:
+        problem, costs = mdp.problem, mdp.problem.units.cost
+        laws, decides = as_probabilities(problem, policy), problem.reachable[:-1, :, None]
+        if problem.terminal is not None:
+            decides = decides & ~problem.terminal[:, None]
+        stage, state, action = np.nonzero((laws > 0.0) & decides)
+        found["stage"] = stage if labels.stages is None else labels.stages.decode(stage)
+    found |= {"state": labels.states.decode(state), "action": labels.actions.decode(action)}
+    if np.asarray(policy).ndim == (2 if isinstance(mdp, InfiniteMDP) else 3):
+        found["probability"] = laws[stage, state, action]
     if value is not None:
-        values = require_finite("value", value)
-        if values.shape not in ((problem.horizon + 1, problem.n_states), (problem.horizon, problem.n_states)):
-            raise bad("value", f"has shape {values.shape}", cure=f"give ({problem.horizon + 1}, {problem.n_states})")
-        found["value"] = values[stage, state]
+        values = _values(mdp, value)[stage, state]
+        found |= {"cost": 0.0 - values} if costs else {"value": values}
     if fit is not None:
         found["count"] = observed_counts(fit, mdp)[state, action]
     return pd.DataFrame(found).infer_objects()
+
+
+def _values(mdp: MNLMDP | InfiniteMDP, value: FloatArray) -> FloatArray:
+    """Values with an axis of stages."""
+    values, n_states = require_finite("value", value), mdp.problem.n_states
+    if isinstance(mdp, InfiniteMDP):
+        values, shapes = values[None], [(1, n_states)]
+    else:
+        shapes = [(mdp.problem.horizon + 1, n_states), (mdp.problem.horizon, n_states)]
+    if values.shape not in shapes:
+        raise bad("value", f"has shape {np.shape(value)}", cure=f"give {shapes[0] if len(shapes) > 1 else (n_states,)}")
+    return values
 
 
 def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: BoolArray) -> FloatArray:
@@ -119,6 +142,8 @@ def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: 
         problem = f"the actions of {labels.states[s]!r} at stage {h} have probability {total[h, s]:g} together"
         raise bad("policy", problem, index=(h, s), count=int(wrong.sum()), cure="one action per stage and state")
     needed = (mdp.problem.reachable[:-1] if mdp is not None else visited)[:horizon]
+    if mdp is not None and mdp.problem.terminal is not None:
+        needed = needed & ~mdp.problem.terminal
     lost = np.argwhere(needed & ~listed[: len(needed)])
     if len(lost):
         h, s = (int(i) for i in lost[0])

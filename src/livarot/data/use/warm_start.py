@@ -82,7 +82,7 @@ def warm_start(agent: Agent[Any], problem: Problem, fit: MNLTransition, *, weigh
     >>> log = {"state": ["ok"] * 40, "action": ["run"] * 40, "next_state": ["ok"] * 30 + ["worn"] * 10,
     ...        "wear": [0.0] * 30 + [1.0] * 10}
     >>> fit = MNLTransition(features=["wear"], reachable="all").fit(log)
-    >>> mdp = fit.to_mdp(reward={"ok": 1.0}, horizon=5, start="ok", param_bound=4.0)
+    >>> mdp = fit.to_mdp({"ok": 1.0}, horizon=5, start="ok", terminal="worn", param_bound=4.0)
     >>> agent = warm_start(livarot.agents.Livarot(), mdp.problem, fit)
     >>> agent.init(mdp.problem).estimate.theta.round(4)
     array([[[-1.0986]]])

@@ -43,7 +43,7 @@ from livarot.model.problem import MNLMDP, Problem
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
-from livarot.planning.solution import Arrays, Solution, Told
+from livarot.planning.solution import PlainSolution, Solution, Told
 
 CHUNK = 64  # pairs whose exponentials are taken together
 
@@ -51,7 +51,7 @@ CHUNK = 64  # pairs whose exponentials are taken together
 class Plain(NamedTuple):
     """A robust solution in normalised units."""
 
-    found: Arrays
+    found: PlainSolution
     dual: FloatArray
 
 
@@ -74,9 +74,10 @@ class RobustSolution(Told):
         return self.nominal.problem
 
     @property
-    def normalised(self) -> Arrays:
+    def normalised(self) -> PlainSolution:
         """Values, policy and variances with rewards in [0, 1]."""
-        return self.plain.found if self.plain is not None else Arrays(self.value, self.q, self.policy, self.variance)
+        own = PlainSolution(self.value, self.q, self.policy, self.variance)
+        return own if self.plain is None else self.plain.found
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -136,7 +137,7 @@ def solve_robust(
     return _in_units(model, found, dual, float(gap))
 
 
-def _in_units(model: Nominal, found: Arrays, dual: FloatArray, gap: float) -> RobustSolution:
+def _in_units(model: Nominal, found: PlainSolution, dual: FloatArray, gap: float) -> RobustSolution:
     """The solution in the user's units: values are multiplied by the scale, dual variables divided by it."""
     units = model.problem.units
     if units.identity:

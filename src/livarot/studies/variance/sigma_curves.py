@@ -30,7 +30,7 @@ from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve_kernel
 from livarot.planning.robust.plan import solve_robust
-from livarot.planning.solution import Arrays
+from livarot.planning.solution import PlainSolution
 from livarot.theory.audits.facts import sigma_bar_worst
 from livarot.theory.variance import stage_variance
 
@@ -72,7 +72,7 @@ def _chain(horizon: int, seed: int) -> tuple[float, float]:
 def _robust_chain(horizon: int, seed: int) -> tuple[float, float]:
     mdp = hard_chain(horizon, gap=0.5 / horizon, seed=seed)
     found = solve_robust(mdp, penalty=ROBUSTNESS, count_penalty=False)
-    return _both(mdp, Arrays(found.value, found.q, found.policy, found.variance), found.kernel)
+    return _both(mdp, PlainSolution(found.value, found.q, found.policy, found.variance), found.kernel)
 
 
 def _robust(horizon: int, seed: int) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def _plain(mdp: MNLMDP) -> tuple[float, float]:
     return _both(mdp, solve_kernel(mdp.problem, kernel), kernel)
 
 
-def _both(mdp: MNLMDP, solution: Arrays, kernel: Kernel) -> tuple[float, float]:
+def _both(mdp: MNLMDP, solution: PlainSolution, kernel: Kernel) -> tuple[float, float]:
     """sigma_bar under the optimal policy, and of the worst trajectory."""
     mean = float(stage_variance(mdp, solution, kernel).mean())
     return math.sqrt(mean), sigma_bar_worst(mdp, solution=solution)

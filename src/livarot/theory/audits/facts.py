@@ -20,7 +20,7 @@ from livarot.model.after import after
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import checked_solution, solve_kernel
-from livarot.planning.solution import Arrays
+from livarot.planning.solution import PlainSolution, Solution
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho
 from livarot.theory.variance import sigma_bar_star
 
@@ -113,7 +113,7 @@ def problem_facts(models: Sequence[MNLMDP]) -> dict[str, Any]:
     }
 
 
-def sigma_bar_worst(mdp: MNLMDP, *, solution: Arrays | None = None) -> float:
+def sigma_bar_worst(mdp: MNLMDP, *, solution: Solution | PlainSolution | None = None) -> float:
     """sqrt(sum_h max_s Var[V*_{h+1} | s, pi*]/H^3) over reachable states: no trajectory of this model has more.
 
     >>> import livarot
