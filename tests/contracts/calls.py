@@ -26,9 +26,9 @@ CONTAINERS = {
     "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
-    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "SignOracle", "Solution", "Steps",
-    "Summary",
-    "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked", "icu_sepsis",
+    "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
+    "SignOracle", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked",
+    "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2

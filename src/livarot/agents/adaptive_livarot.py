@@ -6,8 +6,8 @@
 
 d_b is the size of a block of linked coordinates (d in a dense model).  The variance of theta's entries, hence the
 ridge, is learned from the estimates of all stages (empirical Bayes); with ``pooling`` the directions that no contrast
-between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on short chains it
-comes within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
+between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on short chains it comes
+within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
 does not make up for it on held-out seeds (docs/agents.md).
 
 Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See
@@ -40,7 +40,7 @@ from livarot.estimation.prior_fit import (
     with_mean_unknown,
 )
 from livarot.model.derived import derived
-from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate
+from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate, check_shape
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import Rule, VarianceBonus
@@ -91,6 +91,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
         pools, estimate = self._pools(problem), state.estimate
         check_estimate(problem, estimate)
         if pools:
+            check_shape("pool.mean", state.pool.mean, (len(estimate.theta), nuisance(problem).shape[1]))
             estimate = with_mean_unknown(problem, estimate, state.pool)
         scale = self.beta_scale
         if scale is None:

@@ -32,7 +32,7 @@ from livarot.estimation.history import History, empty_history, fit_history, reco
 from livarot.estimation.level_set import LevelSettings, level_sets
 from livarot.estimation.omd import initial_estimate
 from livarot.estimation.predictions import predicted_losses
-from livarot.model.episodes import Episodes, Estimate, Plan
+from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
 from livarot.planning.optimistic import optimistic_plan
 from livarot.planning.optimistic.rules import JointMaximum, Rule
@@ -72,6 +72,7 @@ class SoundLivarot(BaseAgent[SoundState]):
         return self._state(problem, estimate.theta, empty_history(problem, n_replicas), predicted, 0)
 
     def plan(self, problem: Problem, state: SoundState, rng: AgentRandom) -> Plan:
+        check_estimate(problem, state.estimate)
         radius = self.beta_scale * state.radius[:, :, None]
         theta, gram, whiten = state.estimate
         unit = Estimate(theta, gram / radius**2, whiten * radius)  # one radius for all stages: 1
