@@ -32,9 +32,8 @@ def read(table=TABLE, *, needed=True, **roles):
 def test_the_likelihood_has_their_product(roles, count):
     found = read(**roles)
     assert found.count.tolist() == count and found.log_row.tolist() == [1, 1, 3]
-    assert (found.log_count is None) == ("count" not in roles) and (found.log_weight is None) == (
-        "weights" not in roles
-    )
+    assert (found.log_count is None) == ("count" not in roles)
+    assert (found.log_weight is None) == ("weights" not in roles)
 
 
 def test_each_is_kept_for_the_variance():

@@ -112,12 +112,8 @@ def test_what_is_made_up_has_the_worst_number(sign, worst):
     found = read_pay("pay", {"a": 9.0, "b": -7.0}, steps, None, sign)
     assert found[:, 0].tolist() == [9.0, -7.0, worst]
     by_row = read_pay("pay", {"a": 9.0, "b": 1.0, ("b", "go"): -7.0, ("a", "go", "b"): 2.0}, steps, None, sign)
-    assert [by_row(0, s, 0, to) for s, to in zip(state.tolist(), after.tolist(), strict=True)] == [
-        9.0,
-        2.0,
-        -7.0,
-        worst,
-    ]
+    moves = zip(state.tolist(), after.tolist(), strict=True)
+    assert [by_row(0, s, 0, to) for s, to in moves] == [9.0, 2.0, -7.0, worst]
 
 
 def test_tables_and_their_paths_are_told_from_numbers():

@@ -8,7 +8,7 @@ from livarot.envs.gymnasium.lanes import BLOCK, Lanes
 from tests.support.terms import random_case
 
 
-def played(lanes, lane, policy):
+def played(lanes, lane, policy, discount=1.0):
     """One episode of a lane, the others waiting: its states, and what it earned."""
     states, earned = [int(lanes.states[lane])], 0.0
     moving = np.arange(len(lanes.states)) == lane
@@ -19,12 +19,8 @@ def played(lanes, lane, policy):
         rewards = lanes.step(moving, actions)
         assert (rewards[~moving] == 0.0).all()
         states.append(int(lanes.states[lane]))
-        earned += lanes_discount(lanes, stage) * rewards[lane]
+        earned += discount**stage * rewards[lane]
     return states, earned
-
-
-def lanes_discount(lanes, stage):
-    return lanes.discount**stage
 
 
 @pytest.mark.parametrize("costs", [False, True])
@@ -35,11 +31,10 @@ def test_an_episode_is_the_simulator_s(costs):
     expected = livarot.simulate(mdp, policy, n, seed=8)
     returns = mdp.problem.returns(expected)
     lanes = Lanes(mdp, 2)
-    lanes.discount = mdp.problem.discount
     for t in range(n):
         lanes.begin(1, 8 if t == 0 else None, None)
         assert lanes.episodes.tolist() == [-1, t]
-        states, earned = played(lanes, 1, policy)
+        states, earned = played(lanes, 1, policy, mdp.problem.discount)
         assert states == expected.states[t, : len(states)].tolist()
         assert earned == pytest.approx(returns[t], rel=1e-9, abs=1e-9)
 
@@ -48,7 +43,6 @@ def test_any_episode_of_any_seed():
     mdp = livarot.envs.river_swim(5, 8)
     expected = livarot.simulate(mdp, np.ones((8, 5), dtype=np.int32), 60, seed=4).states
     lanes = Lanes(mdp, 1)
-    lanes.discount = 1.0
     for seed, episode, t in ((4, 50, 50), (None, None, 51), (None, 7, 7), (4, None, 0), (9, None, 0), (4, 59, 59)):
         lanes.begin(0, seed, episode)
         own = played(lanes, 0, np.ones((8, 5), dtype=np.int32))[0]
