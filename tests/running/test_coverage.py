@@ -1,10 +1,13 @@
 """Whether theta* lies in the confidence sets of a plan: at their edge, parameter by parameter, without numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import livarot
 from livarot.agents import Livarot
+from livarot.running.coverage import square_distance
 from tests.support.episodes import judged
 from tests.support.models import random_estimate, random_model, to_mdp
 from tests.support.runs import RAGGED, RIVER
@@ -62,3 +65,22 @@ def test_what_is_no_number_is_not_inside():
     assert fine and record.covered.tolist() == [[0.0]]
     record, fine = planned(RIVER, far, estimate.gram, [1e3])
     assert not fine and record.covered.tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2,), (3,), (5, 2, 1, 4)])
+def test_the_distance_is_that_of_the_dense_metric(sizes):
+    """Blocks of any size, their coordinates in any order, and numbers of other parameters before them."""
+    rng = np.random.default_rng(len(sizes))
+    d, grams = sum(sizes), []
+    coords, dense = rng.permutation(d), np.zeros((d, d))
+    start, gram_start = np.cumsum([0, *sizes]), np.cumsum([0, *(n * n for n in sizes)])
+    for n, first in zip(sizes, start, strict=False):
+        root, own = rng.normal(size=(n, n)), coords[first : first + n]
+        grams.append((root @ root.T).reshape(-1))
+        dense[np.ix_(own, own)] = root @ root.T
+    truth = SimpleNamespace(block_start=start, gram_start=gram_start, block_coords=coords)
+    target, middle = rng.normal(size=7 + d), rng.normal(size=4 + d)
+    metric = np.concatenate([np.full(3, np.nan), *grams])
+    found = square_distance.py_func(truth, target, 7, middle, 4, metric, 3, np.empty(d))
+    x = target[7:] - middle[4:]
+    assert found == pytest.approx(x @ dense @ x, rel=1e-12)
