@@ -41,7 +41,7 @@ def test_coverage_at_the_edge_of_the_set(size):
         assert record.covered.tolist() == [[1.0, 0.0, 1.0, 0.0]]
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", [1, 2, 5])
 def test_a_bit_for_each_parameter(d):
     """34 parameters in two words; blocks of two coordinates have a way of their own."""
     rng = np.random.default_rng(d)
