@@ -19,11 +19,8 @@ ELSEWHERE = {
     "planning/optimistic/pairs.py": ("planning/optimistic/test_plan.py", COMPILED),
     "planning/optimistic/replicas.py": ("planning/optimistic/test_plan.py", COMPILED),
     "estimation/seen.py": ("estimation/test_omd.py", COMPILED),
-    "core/compiler.py": ("core/test_jit.py", "the passes by which all kernels are compiled"),
     "model/rewards.py": ("planning/test_terms.py", "forms of rewards, tested with the plans that they give"),
     "model/long_arrays.py": ("planning/test_terms.py", "rows without those of missing actions, tested likewise"),
-    "data/evaluation/behaviour.py": ("data/evaluation/test_evaluate.py", "one step of an evaluation"),
-    "data/evaluation/result.py": ("data/evaluation/test_evaluate.py", "what an evaluation gives back"),
     "board/__main__.py": ("browser/test_board.py", "a process of its own, tested through the pages it serves"),
     "cli/__init__.py": ("cli/test_app.py", "the console script, four lines around the app"),
 }

@@ -62,22 +62,6 @@ def test_one_of_several_tables():
         assert endless.problem.rows.norms().max() == pytest.approx(largest, rel=1e-14)
 
 
-def test_from_functions():
-    mdp = InfiniteMDP.from_function(
-        2,
-        2,
-        features=lambda s, a: ([0, 1], [[0.0], [3.0 if a else -3.0]]),
-        reward=lambda s, a: float(s),
-        theta=[0.25],
-        offset=lambda s, a: [0.0, 0.5 * s],
-        normalise=True,
-    )
-    assert mdp.theta == pytest.approx([0.75])
-    p = 1 / (1 + np.exp(-0.75)), 1 / (1 + np.exp(-1.25))
-    assert [mdp.probabilities(s, 1)[1] for s in range(2)] == pytest.approx(p, rel=1e-14)
-    assert policy_gain(mdp, [1, 1]).gain[0] == pytest.approx(p[0] / (1 - p[1] + p[0]), rel=1e-13)
-
-
 @pytest.mark.parametrize(
     ("make", "argument", "index"),
     [

@@ -105,20 +105,6 @@ def test_every_form_of_ends_says_the_same():
     assert charged.value[2] == pytest.approx(-1e4, rel=1e-12)
 
 
-def test_names_come_back():
-    found = solve(model(reward=PAY))
-    assert found.policy[("worn", 1)] == "rest" and found.policy["gone"] is None
-    assert found["new"] == found.policy["new"] and found.start_value == found.value[0] == -found.cost[0]
-    assert len(found.plot().axes) == 1
-    table = found.to_frame()
-    assert table["state"].tolist() == STATES and table["action"].tolist()[1:] == ["rest", None]
-    assert len(repr(found).splitlines()) <= 12 and "<table>" in found._repr_html_()
-    assert len(repr(model(reward=PAY)).splitlines()) <= 12
-    with pytest.raises(livarot.LivarotError, match="'old'"):
-        found.policy["old"]
-    assert model(reward=PAY, start="gone").problem.start.tolist() == [0.0, 0.0, 1.0]
-
-
 def test_the_discount_is_kept_and_overridden():
     mdp = model(reward=PAY)
     assert mdp.discount == 0.9 and solve(mdp).discount == 0.9 and solve(mdp, 0.5).discount == 0.5
@@ -127,17 +113,6 @@ def test_the_discount_is_kept_and_overridden():
     assert solve(cycle.with_terms(discount=0.5)).discount == 0.5
     with pytest.raises(livarot.LivarotError, match="known to lie"):
         solve_average(InfiniteMDP.from_transitions(np.eye(2)[:, None], reward=[0.0, 1e6]), max_iter=1000)
-
-
-def test_other_terms_for_the_same_law():
-    mdp = model(reward=PAY)
-    doubled = mdp.with_terms(reward={pair: 2.0 * pay for pair, pay in PAY.items()})
-    np.testing.assert_allclose(solve(doubled).value, 2.0 * solve(mdp).value, rtol=1e-12)
-    assert doubled.problem.stage.states == mdp.problem.stage.states
-    paid = mdp.with_terms(reward=PAY, terminal={"gone": 7.0})
-    assert solve(paid).value[2] == pytest.approx(7.0)
-    features = with_features(np.random.default_rng(3), normalise=True)
-    assert features.with_terms(cost=1.0).theta.tolist() == features.theta.tolist()
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0 - 1e-12])

@@ -78,23 +78,6 @@ def test_pictures(monkeypatch):
         plt.close(figure)
 
 
-def test_a_robustness_curve_is_its_plans():
-    pytest.importorskip("pandas")
-    mdp = machine()
-    curve = livarot.robustness_curve(mdp, [0.0, 0.2])
-    best = livarot.solve(mdp)
-    assert curve.value[0] == curve.nominal_value[0] == best.start_value and curve.changed[0] == 0
-    assert curve.value[1] == livarot.solve_robust(mdp, radius=0.2).start_value
-    worst = livarot.evaluate_robust(mdp, best.policy, radius=0.2)
-    assert curve.nominal_value[1] == float(mdp.problem.start @ worst[0]) <= curve.value[1] + 1e-12
-    frame = curve.to_frame()
-    assert list(frame.columns) == ["radius", "robust cost", "cost of the nominal policy", "changed"]
-    assert frame["robust cost"].tolist() == [-curve.value[0], -curve.value[1]]
-    for wrong in ([-0.1], [], [[0.1]], [float("nan")]):
-        with pytest.raises(livarot.LivarotError, match="radii"):
-            livarot.robustness_curve(mdp, wrong)
-
-
 def test_displays_have_at_most_twelve_lines():
     mdp, _ = random_case(0, n_states=9, n_actions=5)
     run = livarot.run(mdp, livarot.agents.Uniform(), 3, seed=[0, 1])

@@ -11,8 +11,6 @@ from livarot.data import (
     MNLTransition,
     elasticities,
     marginal_effects,
-    plot_coefficients,
-    plot_probabilities,
     probability_interval,
     relative_risk_ratios,
 )
@@ -156,15 +154,10 @@ def test_probabilities_have_intervals(fit):
     np.testing.assert_allclose(probability_interval(other, long).probability, other.predict_proba(long))
 
 
-def test_relative_risks_and_figures(fit):
+def test_relative_risks(fit):
     ratios = relative_risk_ratios(fit)
     np.testing.assert_allclose(ratios.ratio, np.exp(fit.theta_))
     assert ((ratios.lower < ratios.ratio) & (ratios.ratio < ratios.upper)).all()
-    assert len(plot_coefficients(fit).get_yticklabels()) == len(fit.columns_)
-    axes = plot_probabilities(fit, "age", state="ill", at={"sex": "f", "dose": 0.0})
-    assert len(axes.lines) == 3 and len(axes.collections) == 3
-    with pytest.raises(LivarotError, match="'sex' is not a numeric covariate"):
-        plot_probabilities(fit, "sex", state="ill")
 
 
 @pytest.mark.statistical

@@ -92,16 +92,6 @@ def test_what_the_user_says_about_unseen_pairs(no_waiting):
         no_waiting.to_mdp(PAYS, 3, "well", unseen="maybe")
 
 
-def test_a_sink_of_costs_is_the_worst_there_is(no_waiting):
-    """With costs a state that pays nothing would be a place to flee to."""
-    costs = {"well": 3.0, "ill": 7.0}
-    for horizon in (4, None):
-        terms = {"horizon": horizon, "start": "well", "terminal": "dead", "discount": 0.9}
-        mdp = no_waiting.to_mdp(cost=costs, unseen="sink", **terms)
-        found = livarot.solve(mdp)["ill"][0] if horizon else infinite.solve(mdp).policy["ill"]
-        assert found == "treat"
-
-
 def test_where_nothing_was_done_the_user_says_that_it_ends(fit):
     for horizon in (3, None):
         with pytest.raises(LivarotError, match=r"^terminal: no action is known in 1 states: 'dead' .*terminal="):
@@ -137,69 +127,6 @@ def test_stages_that_nobody_gets_to_need_no_data():
 
 
 # ---------------------------------------------------------------- what is paid
-
-
-def pays(fit, given, *, horizon, name="reward"):
-    """The expected rewards (S, A) of a model."""
-    mdp = fit.to_mdp(**{name: given}, horizon=horizon, start="well", terminal="dead", discount=0.9)
-    if isinstance(mdp, InfiniteMDP):
-        return mdp.mean_reward
-    return np.where(mdp.problem.available[0], livarot.solve(mdp).q[-1], 0.0)
-
-
-@pytest.mark.parametrize("horizon", [1, None])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_every_form_of_a_reward_says_the_same(fit, horizon, sign):
-    name = "reward" if sign > 0 else "cost"
-    number = {"well": 120.0, "ill": -40.0}
-    pairs = {(s, a): number[s] for s, a in REACHABLE}
-    triples = {(s, a, to): number[s] for (s, a), nexts in REACHABLE.items() for to in nexts}
-    table = pd.DataFrame([(*key, value) for key, value in triples.items()])
-    table.columns = ["state", "action", "next_state", name]
-    array = np.array([[np.nan] * 2, [-40.0] * 2, [120.0] * 2])  # dead, ill, well
-    forms = [
-        number, pairs, triples, table, pd.Series(pairs), table.groupby("state", as_index=False)[name].mean(),
-        lambda s, a: number[s], lambda s, a, to: number[s], array, np.nan_to_num(array[:, 0]),
-        np.repeat(array[:, :, None], 3, axis=2),
-    ]  # fmt: skip
-    expected = sign * np.nan_to_num(array)
-    for form in forms:
-        np.testing.assert_allclose(pays(fit, form, horizon=horizon, name=name), expected, rtol=0, atol=1e-11)
-
-
-def test_a_reward_of_the_next_state_is_not_averaged_away(fit):
-    mdp = fit.to_mdp(lambda s, a, to: -100.0 if to == "dead" else 0.0, 4, "ill", terminal="dead")
-    assert mdp.problem.next_reward is not None
-    endless = fit.to_mdp(lambda s, a, to: -100.0 if to == "dead" else 0.0, None, "ill", terminal="dead", discount=0.9)
-    assert endless.problem.terms.outcome_reward is not None
-
-
-@pytest.mark.parametrize("horizon", [3, None])
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"well": 1.0}, r"^reward: 2 \(state, action\) have none, such as \('ill', 'treat'\), \('ill', 'wait'\) "),
-        ({"well": 1.0, ("ill", "wait"): 1.0}, r"^reward: 1 \(state, action\) have none, such as \('ill', 'treat'\)"),
-        ({("ill", "wait", "well"): 1.0} | PAYS | {"ill": np.nan}, "^reward: "),
-        ({("well", "wait", "dead"): 1.0} | PAYS, r"^reward: \('well', 'wait', 'dead'\) has one, and does not exist"),
-        ({("dead", "wait"): 1.0} | PAYS, r"^reward: \('dead', 'wait'\) has one, and does not exist"),
-        ({"dead": -5.0} | PAYS, r"^reward: 'dead' has one, and does not exist .*terminal_reward"),
-        ({"mars": 1.0} | PAYS, r"^reward: 'mars' .* is not a state, "),
-        ({("ill", "operate"): 1.0} | PAYS, "^reward: .*'operate'"),
-        ({"well": "much", "ill": 1.0}, "^reward: "),
-        (lambda s, a: np.nan, "^reward: "),
-        (np.full((3, 2), np.nan), "^reward: "),
-        (np.zeros((4, 4)), r"^reward: has shape \(4, 4\), expected "),
-        (pd.DataFrame({"state": ["ill", "ill"], "reward": [1.0, 2.0]}), "^reward: 'ill' is given twice"),
-        (pd.DataFrame({"state": ["ill", "well"], "reward": [1.0, np.nan]}), "column 'reward': missing values"),
-        (pd.DataFrame({"state": ["ill", "well"], "pay": [1.0, 2.0]}), "there is no column 'reward'"),
-        (None, "^reward: is missing; give reward= or cost="),
-        (object(), "^reward: is not an array of numbers"),
-    ],
-)
-def test_rewards_that_are_refused(fit, given, message, horizon):
-    with pytest.raises(LivarotError, match=message):
-        fit.to_mdp(given, horizon, "well", terminal="dead", discount=0.9)
 
 
 def test_costs_and_rewards_are_one_or_the_other(fit):
