@@ -107,7 +107,8 @@ def escaped(text: str, link: Link = nowhere) -> str:
 def _marked(text: str, link: Link) -> str:
     if text.startswith("**"):
         return text
-    inner = text.strip("`") if text.startswith("``") else text.partition("`")[2].rstrip("`").lstrip("~.")
-    inner = " ".join(inner.split())
+    inner = " ".join(text.partition("`")[2].strip("`").split())
+    if not text.startswith("``"):  # in a role, ~ and . before a name say how it is looked up and shown
+        inner = inner.lstrip("~.") or inner
     path = link(inner.removesuffix("()"))
     return f":py:obj:`{inner} <{path}>`" if path else f"``{inner}``"

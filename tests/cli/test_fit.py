@@ -80,7 +80,7 @@ def test_plan_for_a_profile(tmp_path, capsys):
     log.to_csv(tmp_path / "log.csv", index=False)
     model = {"formula": "~ next_state * (age + sex) + action:next_state", "reachable": "all"}
     cli_fit.command(table=tmp_path / "log.csv", out=tmp_path / "m", **model)
-    plan = {"reward": "well=1", "horizon": 4, "start": "ill", "at": "age=60,sex=f"}
+    plan = {"reward": "well=1,ill=0", "horizon": 4, "start": "ill", "at": "age=60,sex=f"}
     cli_plan.command(model=tmp_path / "m", **plan, out=tmp_path / "stored.csv")
     cli_plan.command(model=tmp_path / "log.csv", **plan, **model, out=tmp_path / "fitted.csv")
     stored, fresh = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("stored", "fitted"))

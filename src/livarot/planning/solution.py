@@ -201,7 +201,7 @@ class Solution(Told, PlainSolution):
     >>> solution
     Solution
       sizes  3 stages, 2 states, 2 actions
-      cost   102.443 at the start
+      cost   123.495 at the start
       new    keep x 3
       worn   replace x 3
     >>> solution.action(2, "worn"), solution["new"]

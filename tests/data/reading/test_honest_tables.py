@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from livarot import LivarotError
-from livarot.cli.plan import parse_reward
 from livarot.data import DataWarning, MNLTransition, load_fit, save_fit
 from tests.support.machine_logs import WEAR, fitted, make_log
 
@@ -54,15 +53,12 @@ def test_a_file_of_rewards_has_all_of_them(tmp_path):
     whole = pd.DataFrame({"state": list(WEAR), "reward": [1.0, 0.5, 0.2, 0.0]})
     for path, write in ((tmp_path / "r.csv", "to_csv"), (tmp_path / "r.parquet", "to_parquet")):
         getattr(whole, write)(path, index=False)
-        assert parse_reward(fit, str(path)) == dict(zip(whole["state"], whole["reward"], strict=True))
-        getattr(whole[:3], write)(path, index=False)
-        with pytest.raises(LivarotError, match=r"^reward: 1 of .* not in the file, such as 'broken'"):
-            parse_reward(fit, str(path))
-    both = whole.merge(pd.DataFrame({"action": ["run", "mend"]}), how="cross")
-    both[:-1].to_csv(tmp_path / "r.csv", index=False)
-    with pytest.raises(LivarotError, match=r"such as \('broken', 'mend'\)"):
-        parse_reward(fit, str(tmp_path / "r.csv"))
-    assert parse_reward(fit, "new=1") == {"new": 1.0}  # given on the command line, not in a file: 0 elsewhere
+        read = fit.to_mdp(path, 4, "new", terminal="broken")
+        given = fit.to_mdp(dict(zip(whole["state"], whole["reward"], strict=True)), 4, "new", terminal="broken")
+        assert read.problem.same_as(given.problem)
+        getattr(whole[:2], write)(path, index=False)
+        with pytest.raises(LivarotError, match=r"^reward: 2 \(state, action\) have none, such as \('worn', 'mend'\)"):
+            fit.to_mdp(path, 4, "new", terminal="broken")
 
 
 @pytest.mark.parametrize(("reg", "warned"), [(0.0, False), (1e-6, False), (0.1, False), (300.0, True), (1e7, True)])

@@ -88,9 +88,9 @@ def robustness_curve(nominal: MNLMDP | tuple[Problem, Kernel], radii: ArrayLike)
     >>> livarot.robustness_curve(livarot.envs.river_swim(6, 20), [0.0, 0.01, 0.1])
     RobustnessCurve
       radius  robust value, value of the nominal policy, changed decisions
-      0       3.3973, 3.3973, 0
-      0.01    1.97118, 1.97118, 0
-      0.1     0.281034, 0.281034, 0
+      0       3.39726, 3.39726, 0
+      0.01    1.97117, 1.97108, 2
+      0.1     0.280964, 0.272335, 10
     """
     listed = np.atleast_1d(require_finite("radii", radii))
     if listed.ndim != 1 or len(listed) == 0:
