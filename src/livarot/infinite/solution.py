@@ -61,7 +61,11 @@ class Policy(np.ndarray[Any, np.dtype[np.int32]]):
         a = int(np.asarray(self)[self.names.state(state, "state")])
         if a < 0:
             return None
-        return a if self.names.actions is None else self.names.actions[a]
+        if self.names.actions is None:
+            return a
+        if a >= len(self.names.actions):  # somebody has changed the numbers
+            raise bad("policy", f"there is no action {a}", cure=f"they are numbered 0..{len(self.names.actions) - 1}")
+        return self.names.actions[a]
 
 
 class Stationary:
@@ -162,4 +166,5 @@ class Stationary:
 
 def worth_at_start(problem: InfiniteProblem, values: FloatArray) -> float:
     """start . V."""
-    return math.fsum((problem.start * values)[problem.start > 0.0].tolist())
+    first = problem.start > 0.0  # values elsewhere may be infinite
+    return math.fsum((problem.start[first] * values[first]).tolist())
