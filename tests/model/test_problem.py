@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import livarot
-from livarot import MNLMDP, Problem
+from livarot import MNLMDP, LivarotError, Problem
 from livarot.model.probabilities import transition_kernel
 from tests.support.models import assert_same_problem, random_model, to_mdp
 from tests.twins import core as ref
@@ -117,3 +117,13 @@ def test_two_outcomes_in_the_smallest_space():
     )
     np.testing.assert_allclose(mdp.probabilities(0, 0, 0), [0.25, 0.75], rtol=1e-15)
     assert livarot.run(mdp, livarot.agents.Livarot(), 2).regret.tolist() == [[0.0, 0.0]]
+
+
+def test_an_action_that_does_not_exist_has_no_probabilities():
+    mdp = livarot.MNLMDP.from_function(
+        2, 2, 2, features=lambda h, s, a: None if s == a == 1 else ([0, 1], [[0.0], [1.0]]), reward=0.5 * np.ones((2, 2)),
+        theta=[0.3],
+    )  # fmt: skip
+    assert mdp.probabilities(0, 0, 1).sum() == pytest.approx(1.0)
+    with pytest.raises(LivarotError, match="action: 1 does not exist in state 1 at stage 0; `available`"):
+        mdp.probabilities(0, 1, 1)

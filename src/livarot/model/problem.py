@@ -181,6 +181,9 @@ class Problem:
         from livarot.core.mnl import softmax
 
         phi, own = self.features(stage, state, action), require_finite("theta", theta)
+        if not len(phi):
+            told = f"{action} does not exist in state {state} at stage {stage}"
+            raise bad("action", told, cure="`available` says which do")
         if own.shape == self.theta_shape:
             own = own[self.stage_parameter[stage]]
         if own.shape != (self.dim,):

@@ -123,13 +123,13 @@ def test_bootstrap_and_delta_agree_on_much_data():
 @pytest.mark.statistical
 def test_coverage_of_a_fixed_policy():
     """400 data sets: 95 % has a standard error of 1.1 points; 91 to 98.5 % is more than three of them."""
-    big = to_mdp(fitted(200))
+    big = everywhere(fitted(200))
     policy = as_probabilities(big.problem, np.zeros((6, 4), dtype=np.int32))
     hits = []
     truth = None
     for seed in range(400):
         fit = fitted(300, seed)
-        mdp = to_mdp(fit)
+        mdp = everywhere(fit)
         if truth is None:
             theta = (np.array([TRUTH["mend"], TRUTH["run"]]) * mdp.problem.feature_scale).tolist()
             truth = twin_value(as_model(mdp.problem), policy.tolist(), lambda h, own=theta: own)
