@@ -165,6 +165,8 @@ class _Typing:
         def ask(func: Any, *args: Any) -> Any:
             return self._context.resolve_function_type(func, args, {})
 
+        if isinstance(func, types.Dispatcher):  # one translation for all constants; they are known when it is inlined
+            args = tuple(map(types.unliteral, args))
         plain = isinstance(func, types.Function) and not kws
         return self._remembered(ask, func, *args) if plain else self._context.resolve_function_type(func, args, kws)
 
@@ -212,7 +214,7 @@ class _Models:
 
     def lookup(self, kind: Any) -> Any:
         model = self._manager.lookup(kind)
-        return _Whole(model) if isinstance(kind, types.NamedTuple) else model
+        return _Whole(model) if isinstance(kind, types.BaseNamedTuple) else model
 
 
 class _Functions:

@@ -179,9 +179,8 @@ def rollout_mixed(world, laws, uniforms, luck, states, actions, choices):
     replicas, horizon = actions.shape
     for r in range(replicas):
         table = r * horizon if len(laws) > horizon else 0
-        s = start_of(world.start, uniforms[r, 0])
+        states[r, 0] = start_of(world.start, uniforms[r, 0])
         for h in range(horizon):
-            a = row_of(laws[table + h, s], 0, world.n_actions - 1, luck[r, h])
-            states[r, h], actions[r, h] = s, a
-            s, choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
-        states[r, horizon] = s
+            s = states[r, h]
+            actions[r, h] = row_of(laws[table + h, s], 0, world.n_actions - 1, luck[r, h])
+            states[r, h + 1], choices[r, h] = move(world, r, h, s, actions[r, h], uniforms[r, h + 1])
