@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba.core import types
-from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -265,17 +264,16 @@ class _PlainLower(Lower):
 
     def _named_values(self) -> Iterator[str]:
         """Variables with one assignment, in a block that dominates, and stands before, all blocks that use it."""
-        assigned, used = Counter[str](), compute_use_defs(self.blocks)
-        home = {}
+        assigned, lifetime, home = Counter[str](), self.func_ir.variable_lifetime, {}
         for at, block in self.blocks.items():
             for each in block.find_insts(Assign):
                 assigned[each.target.name] += 1
                 home[each.target.name] = at
         users: dict[str, set[int]] = {}
-        for at, names in used.usemap.items():
+        for at, names in lifetime.usedefs.usemap.items():
             for name in names:
                 users.setdefault(name, set()).add(at)
-        dominators = compute_cfg_from_blocks(self.blocks).dominators()
+        dominators = lifetime.cfg.dominators()
         for name, at in home.items():
             if assigned[name] == 1 and all(at in dominators[user] and at < user for user in users.get(name, ())):
                 yield name
