@@ -97,7 +97,9 @@ def _emit_below(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     limits = ir.Constant(wide, ir.Undefined)
     for at in range(_SIDE_BY_SIDE):
         limits = builder.insert_element(limits, args[1], ir.Constant(ir.IntType(32), at))
-    good = cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(ir.IntType(1), _SIDE_BY_SIDE), [1] * _SIDE_BY_SIDE))
+    good = cgutils.alloca_once_value(
+        builder, ir.Constant(ir.VectorType(ir.IntType(1), _SIDE_BY_SIDE), [1] * _SIDE_BY_SIDE)
+    )
     rest = cgutils.alloca_once_value(builder, cgutils.true_bit)
     with cgutils.for_range(builder, blocks) as loop:  # a negative number is large without its sign
         x = builder.load(builder.gep(builder.bitcast(data, wide.as_pointer()), [loop.index]), align=4)

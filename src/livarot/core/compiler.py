@@ -24,7 +24,7 @@ from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
-from numba.core.datamodel import ArgPacker
+from numba.core.datamodel.packer import ArgPacker
 from numba.core.ir import Assign
 from numba.core.lowering import Lower
 from numba.core.typed_passes import (

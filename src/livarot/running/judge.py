@@ -189,7 +189,8 @@ def play(scene, t, policy, start_value, upper, inner_gap, sets, states, actions,
         return REFUSED
     if not (truth.all_exist or existing_actions(truth, policy)):
         return REFUSED
-    rollout(truth.world, policy, scene.uniforms[(t - scene.first) % len(scene.uniforms)], states, actions, view(choices))
+    uniforms = scene.uniforms[(t - scene.first) % len(scene.uniforms)]
+    rollout(truth.world, policy, uniforms, states, actions, view(choices))
     start_values(truth, policy, scene)
     score(truth, states, actions, view(choices), scene.worth, scene.record, t)
     return believed(scene, t, beliefs)
