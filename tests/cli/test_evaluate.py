@@ -86,7 +86,7 @@ def test_notes_and_refusals(folder, tmp_path, capsys):
         cli_evaluate.command(**given(here, reward=REWARD))
     with pytest.raises(livarot.LivarotError, match="level"):
         cli_evaluate.command(**given(here, level=1.5))
-    with pytest.raises(livarot.LivarotError, match="robust: and pessimistic are both given"):
+    with pytest.raises(livarot.LivarotError, match="robust: robust and pessimistic are both given"):
         cli_plan.command(model=here / "model", reward=REWARD, robust="0.1", pessimistic=0.9)
 
 

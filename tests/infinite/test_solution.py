@@ -35,7 +35,7 @@ def test_a_policy_is_an_array_too():
     policy = solve(model(reward=PAY)).policy
     assert policy.tolist() == [1, 0, -1] and policy[0] == 1 and policy[np.int64(2)] == -1
     assert policy[policy >= 0].tolist() == [1, 0]
-    with pytest.raises(livarot.LivarotError, match="a part of a policy does not know the states"):
+    with pytest.raises(livarot.LivarotError, match="a part of a policy has no names of states"):
         policy[:2].action("new")
     unnamed = InfiniteMDP.from_transitions(P, reward=0.0, terminal=[2], discount=0.9)
     numbers = Policy.of(unnamed.problem, np.array([1, 0, 1], dtype=np.int32))

@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def notes(aside: Console) -> Iterator[None]:
-    """What should be known about the data, one line each on standard error."""
+    """Show warnings about the data, one line each, on standard error."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", DataWarning)
         yield

@@ -64,7 +64,7 @@ def command(
     kinds = {"robust": robust, "optimistic": optimistic, "pessimistic": pessimistic}
     chosen = [name for name, value in kinds.items() if value is not None]
     if len(chosen) > 1:
-        raise bad(chosen[0], f"and {chosen[1]} are both given", cure="choose one of them")
+        raise bad(chosen[0], f"{chosen[0]} and {chosen[1]} are both given", cure="choose one of them")
     radius = None if robust in (None, AUTO) else _number("robust", str(robust))
     require_positive_int("resamples", resamples)
     with notes(Console(stderr=True)):

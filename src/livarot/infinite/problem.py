@@ -55,7 +55,7 @@ class InfiniteProblem:
         return html_of("InfiniteProblem", self.described())
 
     def described(self) -> dict[str, str]:
-        """A few lines for people."""
+        """The lines of the display, by title."""
         terms = self.terms
         pays = terms.reward[self.available]
         if terms.outcome_reward is not None:
@@ -194,8 +194,8 @@ class InfiniteMDP:
     def from_mdp(cls, mdp: MNLMDP) -> InfiniteMDP:
         """The stationary model behind an episodic one: same features, rewards and theta at every stage.
 
-        Its terms stay: units, actions that exist, terminal states, rewards of the next state; a discount of 1 becomes
-        the average reward.  What the last stage leaves (a terminal reward) is of no account where nothing ends.
+        Its units, available actions, terminal states and rewards of the next state are kept; a discount of 1 becomes
+        the average reward.  The terminal reward after the last stage is dropped: there is no last stage.
         """
         problem = mdp.problem
         if (problem.stage_table != problem.stage_table[0]).any():
@@ -227,9 +227,10 @@ class InfiniteMDP:
     from_transitions = classmethod(build.from_transitions)
 
     def with_terms(self, **terms: Unpack[Given]) -> InfiniteMDP:
-        """The same law with other rewards or costs, terminal states, discount, start or names; see `from_function`.
+        """The same transitions with other rewards or costs, discount, start or names; see `from_function`.
 
-        Without ``reward`` and ``cost`` the present ones stay.  Actions that exist are those of the law.
+        Without ``reward`` and ``cost`` the present ones stay; with them, terminal states pay what ``terminal`` says,
+        else 0.  Available actions and terminal states themselves cannot change.
 
         >>> from livarot.envs import park_two_state
         >>> mdp = InfiniteMDP.from_mdp(park_two_state()).with_terms(cost=[3.0, 1.0], states=["poor", "rich"])

@@ -57,19 +57,19 @@ class Policy(np.ndarray[Any, np.dtype[np.int32]]):
     def action(self, state: Any) -> Any:
         """What is done in a state given by its name (or its number, if states have no names); None where it ends."""
         if self.names is None:
-            raise bad("state", "a part of a policy does not know the states", cure="ask the whole policy")
+            raise bad("state", "a part of a policy has no names of states", cure="ask the whole policy")
         a = int(np.asarray(self)[self.names.state(state, "state")])
         if a < 0:
             return None
         if self.names.actions is None:
             return a
-        if a >= len(self.names.actions):  # somebody has changed the numbers
+        if a >= len(self.names.actions):  # the array was edited
             raise bad("policy", f"there is no action {a}", cure=f"they are numbered 0..{len(self.names.actions) - 1}")
         return self.names.actions[a]
 
 
 class Stationary:
-    """What all solutions can do; they have ``policy`` and ``mdp``."""
+    """The methods that all solutions share; a solution has ``policy`` and ``mdp``."""
 
     mdp: InfiniteMDP
     policy: Policy
@@ -138,7 +138,7 @@ class Stationary:
         return pd.DataFrame(columns)
 
     def plot(self) -> Figure:
-        """The value and its bounds against the states in their order, and the policy as the colour of the ground."""
+        """The value and its bounds against the states in their order; the background colour is the policy."""
         with extras_explained():
             import matplotlib.pyplot as plt
 

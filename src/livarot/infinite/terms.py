@@ -1,4 +1,4 @@
-"""What a user says about a stationary model besides its law: rewards or costs, which actions exist, where it ends.
+"""What a user says about a stationary model besides its transitions: rewards or costs, available actions, terminals.
 
     rewards     a number; r(s); r(s, a) as an array, a function of (s, a) or a table {(s, a): r}; r(s, a, s') as a
                 function of (s, a, s'), an array (S, A, S), sparse matrices, a table, or one number per row of the model
@@ -7,8 +7,8 @@
     terminal    states where everything ends, as a list or a mask, or a table {state: reward at the end}
 
 Tables and lists use the names of states and actions if they have names, their numbers otherwise; functions are called
-with numbers, and only where the action exists.  r(s, a, s') stays with the next state: what is uncertain about the law
-is uncertain about the reward, so that an adversary or an optimist answers r(s, a, s') + gamma V(s').
+with numbers, and only where the action exists.  r(s, a, s') is kept per next state and not averaged: an uncertain
+transition has an uncertain reward, so robust and optimistic planners optimise E[r(s, a, s') + gamma V(s')].
 
 Planners compute with rewards divided by ``unit``, a power of two near the largest |r|: this is exact, and their
 tolerances then mean the same for pennies and for billions.  ``unit`` is 1 for rewards within [0, 1], unless all of them
@@ -155,7 +155,7 @@ class Pairs:
         self.kept = self.exists[self.owner]  # (rows,)
 
     def spread(self, numbers: Any) -> FloatArray:
-        """One number for each row that is read as one for every row."""
+        """The numbers of the rows that are read as an array over all rows, 0 elsewhere."""
         full = np.zeros(self.rows.n_rows)
         full[self.kept] = numbers
         return full
@@ -164,7 +164,7 @@ class Pairs:
 def read_pay(reward: Any, cost: Any, pairs: Pairs) -> tuple[FloatArray, FloatArray | None, bool]:
     """Rewards (S, A), those of the rows or None, and whether costs were given."""
     if (reward is None) == (cost is None):
-        told = "and cost are both missing" if reward is None else "and cost are both given"
+        told = "reward and cost are both missing" if reward is None else "reward and cost are both given"
         raise bad("reward", told, cure="give exactly one: reward= to be maximised, cost= to be minimised")
     argument = "reward" if cost is None else "cost"
     pair, row = _pay(argument, reward if cost is None else cost, pairs)

@@ -44,8 +44,8 @@ class Plan(NamedTuple):
     ``radius`` are the confidence sets ``{theta : |theta - center|_gram <= radius}``, one per parameter.  ``engine``
     says how an optimistic plan was computed (:mod:`livarot.planning.optimistic.plan`).
 
-    Numbers are normalised, as rewards in [0, 1] give them: this is what agents and the judge tell each other.
-    :meth:`in_units` has them in the units of the rewards or costs of a problem.
+    Numbers are normalised, as rewards in [0, 1] give them: agents and the judge exchange these.  :meth:`in_units` has
+    them in the units of the rewards or costs of a problem.
     """
 
     policy: NDArray[np.int32] | FloatArray

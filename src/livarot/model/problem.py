@@ -249,7 +249,7 @@ class Problem:
     def _tensors(self) -> dict[str, NDArray[Any]]:
         own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
         more = {"next_reward": self.next_reward, "terminal_reward": self.terminal_reward, "terminal": self.terminal}
-        own |= {name: part for name, part in more.items() if part is not None}  # others' files stay as they were
+        own |= {name: part for name, part in more.items() if part is not None}  # without them, files stay as they were
         return {name: getattr(self.rows, name) for name in STORED} | own
 
 

@@ -68,12 +68,12 @@ def test_a_reward_of_the_next_state_is_not_averaged_away(fit):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"well": 1.0}, r"^reward: 2 \(state, action\) have none, such as \('ill', 'treat'\), \('ill', 'wait'\) "),
-        ({"well": 1.0, ("ill", "wait"): 1.0}, r"^reward: 1 \(state, action\) have none, such as \('ill', 'treat'\)"),
+        ({"well": 1.0}, r"^reward: 2 \(state, action\) have no number, such as \('ill', 'treat'\), \('ill', 'wait'\) "),
+        ({"well": 1.0, ("ill", "wait"): 1.0}, r"^reward: 1 .* have no number, such as \('ill', 'treat'\)"),
         ({("ill", "wait", "well"): 1.0} | PAYS | {"ill": np.nan}, "^reward: "),
-        ({("well", "wait", "dead"): 1.0} | PAYS, r"^reward: \('well', 'wait', 'dead'\) has one, and does not exist"),
-        ({("dead", "wait"): 1.0} | PAYS, r"^reward: \('dead', 'wait'\) has one, and does not exist"),
-        ({"dead": -5.0} | PAYS, r"^reward: 'dead' has one, and does not exist .*terminal_reward"),
+        ({("well", "wait", "dead"): 1.0} | PAYS, r"^reward: \('well', 'wait', 'dead'\) has a number, but does not"),
+        ({("dead", "wait"): 1.0} | PAYS, r"^reward: \('dead', 'wait'\) has a number, but does not exist"),
+        ({"dead": -5.0} | PAYS, r"^reward: 'dead' has a number, but does not exist .*terminal_reward"),
         ({"mars": 1.0} | PAYS, r"^reward: 'mars' .* is not a state, "),
         ({("ill", "operate"): 1.0} | PAYS, "^reward: .*'operate'"),
         ({"well": "much", "ill": 1.0}, "^reward: "),

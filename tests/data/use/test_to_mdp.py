@@ -66,7 +66,7 @@ def test_what_was_never_seen_is_never_recommended(no_waiting):
     assert (livarot.solve_robust(mdp, radius=0.1).policy[:, ill] != wait).all()
     assert infinite.solve(no_waiting.to_mdp(**terms)).policy["ill"] == "treat"
     free = {("ill", "wait"): 0.0}
-    with pytest.raises(LivarotError, match=r"^reward: \('ill', 'wait'\) has one, and does not exist"):
+    with pytest.raises(LivarotError, match=r"^reward: \('ill', 'wait'\) has a number, but does not exist"):
         no_waiting.to_mdp(**terms | {"reward": terms["reward"] | free}, horizon=5)
     stays = no_waiting.to_mdp(**terms | {"reward": terms["reward"] | free}, horizon=5, unseen="stay")
     assert livarot.solve(stays)["ill"][0] == "wait"  # only if the user says so
@@ -146,7 +146,7 @@ def test_the_end_in_the_user_s_units(fit):
     assert infinite.solve(fit.to_mdp(**terms, terminal="dead", terminal_reward={"dead": -9000.0})).value[0] == -9000.0
     scrap = fit.to_mdp(**terms, horizon=3, terminal="dead", terminal_reward={"well": 70.0})
     assert livarot.solve(scrap).value[3].tolist() == [0.0, 0.0, 70.0]
-    with pytest.raises(LivarotError, match=r"^terminal_reward: state 'well' has one, and without a horizon"):
+    with pytest.raises(LivarotError, match=r"^terminal_reward: state 'well' has one, but without a horizon"):
         fit.to_mdp(**terms, terminal="dead", terminal_reward={"well": 70.0})
     with pytest.raises(LivarotError, match=r"^terminal: has numbers, and so has"):
         fit.to_mdp(**terms, horizon=3, terminal={"dead": 1.0}, terminal_cost={"dead": 1.0})

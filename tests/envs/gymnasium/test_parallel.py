@@ -59,7 +59,9 @@ def test_masks():
     for slot in range(3):
         parallel.begin(slot, slot, None)
     mask = parallel.mask()
-    np.testing.assert_array_equal(mask[parallel.stages < 3], mdp.problem.exists[0][parallel.states[parallel.stages < 3]])
+    np.testing.assert_array_equal(
+        mask[parallel.stages < 3], mdp.problem.exists[0][parallel.states[parallel.stages < 3]]
+    )
     assert (mask[3] == 1).all()
     wrong = np.where((mask == 0).any(axis=1), mask.argmin(axis=1), 0)
     refused = np.flatnonzero((mask == 0).any(axis=1))

@@ -291,7 +291,7 @@ def marginal_effects(
 def elasticities(
     fit: MNLTransition, variable: str, *, at: Any = None, data: Any = None, by: str | None = None, level: float = 0.95
 ) -> pd.DataFrame:
-    """Per cent of probability for a per cent of a variable: the same arguments as :func:`marginal_effects`."""
+    """By how many per cent a probability changes per 1 % of a variable; arguments as in :func:`marginal_effects`."""
     return _effects(fit, variable, at, data, by, level, elastic=True)
 
 
@@ -356,7 +356,7 @@ def _interval(p: FloatArray, error: FloatArray, level: float) -> pd.DataFrame:
 
 @checked
 def relative_risk_ratios(fit: MNLTransition, level: float = 0.95) -> pd.DataFrame:
-    """exp(coefficient): the factor of the odds against the reference for one unit more, with its interval."""
+    """exp(coefficient), by which one more unit multiplies the odds against the reference, with its interval."""
     check_is_fitted(fit, "theta_")
     tables = []
     for names, theta, cov in zip(column_names(fit), np.atleast_2d(fit.theta_), fit._covariances(), strict=True):

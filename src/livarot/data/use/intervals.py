@@ -92,8 +92,8 @@ def value_interval(
     (:mod:`livarot.data.fitting.bootstrap`, which says what ``resample`` and ``cluster`` are).  A fit with clusters has
     an interval that allows for them; ``cluster`` asks for others.  Both ends are kept within what H steps can be worth.
 
-    ``statistic`` is a function of a solution that gives a number or an array, such as the state from which on something
-    is replaced: the bootstrap plans anew in every refit and gives its quantiles in ``statistic`` of the result.
+    ``statistic`` is a function of a solution that gives a number or an array, such as the first state in
+    which something is replaced: the bootstrap plans anew in every refit and gives its quantiles in ``statistic``.
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")

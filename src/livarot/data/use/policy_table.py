@@ -42,7 +42,7 @@ def policy_table(
     value: FloatArray | None = None,
     fit: MNLTransition | None = None,
 ) -> pd.DataFrame:
-    """Columns stage, state, action, and probability (of policies that draw), value, count where they are known.
+    """Columns stage, state, action, and probability (of stochastic policies), value, count where they are known.
 
     Only states that the start can reach at that stage are listed, and none where the episode is over.  ``policy`` is
     (H, S) or (H, S, A), ``value`` (H + 1, S) or (H, S); where costs were given there is a column ``cost``, its

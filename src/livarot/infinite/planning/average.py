@@ -35,7 +35,7 @@ from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary
 
 MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
-RESIDUAL = 1e-9  # the largest that a linear system of a large class may have
+RESIDUAL = 1e-9  # the largest residual accepted from the linear system of a large class
 
 
 class Gain(NamedTuple):

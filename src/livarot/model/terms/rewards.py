@@ -1,4 +1,4 @@
-"""What is paid: rewards and costs in the forms that users have them, and their normalised parts.
+"""Rewards and costs: read from all the forms that users may give them in, and normalised.
 
 A reward may depend on the next state: r_h(s, a, s').  It is not averaged, since the law is what a learner does not
 know.  It is kept in two parts, r'_h(s, a) = min over s' and the rest on the row of the next state: planners back up
@@ -172,7 +172,7 @@ def _finite(
 
 
 def _parts(paid: list[FloatArray], long: Long, exists: BoolArray) -> Gains:
-    """r_h(s, a) = the least that a pair pays, and the rest on its rows; no rest where no reward asks for s'."""
+    """r_h(s, a) = the least that a pair pays, and the rest on its rows; None if no reward depends on s'."""
     base, more, even = np.zeros(exists.shape), [], True
     for h, table in enumerate(long.stage_table.tolist()):
         pair, counts = long.pairs(table), long.counts[table].reshape(-1)
@@ -253,7 +253,10 @@ def _kernel_array(array: FloatArray) -> FloatArray:
 
 
 def _largest(base: FloatArray, more: list[FloatArray] | None, end: FloatArray, long: Long, discount: float) -> float:
-    """The most that a step can be worth by what follows it: its next state, the terminal reward of the last one."""
+    """The largest reward of a step with what its next state adds and, at the last stage, the terminal reward.
+
+    -inf where nothing is added: the rewards r_h(s, a) themselves are looked at elsewhere.
+    """
     most, last = -np.inf, len(base) - 1
     if more is None and not end.any():
         return most

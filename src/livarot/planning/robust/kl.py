@@ -309,7 +309,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
         return penalty, False
     raise bad(
         "radius",
-        "and penalty are both given" if radius is not None else "and penalty are both missing",
+        "radius and penalty are both given" if radius is not None else "radius and penalty are both missing",
         cure="give exactly one: radius= for a KL ball, penalty= for a KL penalty",
     )
 
