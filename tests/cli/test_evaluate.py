@@ -101,5 +101,5 @@ def test_a_formula_fits_the_model_to_the_log(folder, tmp_path, capsys):
         cli_evaluate.command(**given(here, reward=REWARD, as_json=True, **model))
         found.append(json.loads(capsys.readouterr().out))
     assert found[0] == found[1] and "doubly robust" in found[0]["estimates"]
-    with pytest.raises(livarot.LivarotError, match="model: and a formula"):
+    with pytest.raises(livarot.LivarotError, match="model: a model and a formula"):
         cli_evaluate.command(**given(here, reward=REWARD, model=tmp_path / "m", **options))

@@ -57,6 +57,6 @@ def test_only_the_first_states_are_listed():
     assert "35 more" in repr(found) and len(repr(found).splitlines()) == 8
 
 
-def test_the_worth_at_the_start_skips_where_nobody_starts():
+def test_the_value_at_the_start_ignores_other_states():
     problem = model(reward=PAY, start=[0.25, 0.75, 0.0]).problem
     assert worth_at_start(problem, np.array([4.0, 8.0, np.nan])) == 7.0

@@ -1,4 +1,4 @@
-"""What is paid, in the names of a log: every form says the same, and nothing that is missing becomes 0."""
+"""Rewards in the names of a log: all forms give the same model, and a missing number never becomes 0."""
 
 import numpy as np
 import pandas as pd
@@ -103,8 +103,8 @@ def test_a_sink_of_costs_is_the_worst_there_is(no_waiting):
 
 
 @pytest.mark.parametrize(("sign", "worst"), [(1.0, -7.0), (-1.0, 9.0)])
-def test_what_is_made_up_has_the_worst_number(sign, worst):
-    """Two states and a sink behind them: pairs that nobody is paid for get the least reward, or the highest cost."""
+def test_pairs_that_the_model_adds_have_the_worst_number(sign, worst):
+    """Two states and a sink behind them: pairs without a number get the least reward, or the highest cost."""
     labels = ModelLabels(Labels(["a", "b"]), Labels(["go"]))
     state, after = np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2])
     paid = np.array([[True], [True], [False]])
