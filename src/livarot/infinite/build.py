@@ -88,7 +88,8 @@ def from_function(
     >>> mdp.problem.n_states, mdp.problem.dim
     (2, 1)
     """
-    names, declared, given = _read(n_states, n_actions, dict(terms))
+    declared, given = _read(n_states, n_actions, dict(terms))
+    names = declared.names
     require_memory("n_states", "the answers of features for every (s, a)", 50 * n_states * n_actions)
     exists = read_available(given.get("available"), names) & ~declared.terminal[:, None]
     require_actions(exists.astype(np.int64).reshape(-1), declared.terminal, names)
@@ -116,7 +117,7 @@ def from_arrays(
     ``outcomes`` (S, A) counts the next states of each pair, 0 for an action that does not exist; ``next_state``
     (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
     """
-    _, declared, given = _read(n_states, n_actions, dict(terms))
+    declared, given = _read(n_states, n_actions, dict(terms))
     counts = check_outcomes(outcomes, n_states * n_actions)
     if len(counts) != n_states * n_actions:
         raise bad("outcomes", f"has {len(counts)} entries, expected {n_states * n_actions}")
@@ -145,12 +146,12 @@ def from_transitions(cls: type[InfiniteMDP], transitions: Any, **terms: Unpack[G
     table = stacked("transitions", transitions)
     n_states = int(table.shape[1])
     n_actions = int(table.shape[0]) // n_states
-    names, declared, given = _read(n_states, n_actions, dict(terms))
+    declared, given = _read(n_states, n_actions, dict(terms))
     _check_probabilities(table, declared.terminal, n_actions)
     table.eliminate_zeros()
     counts, prob, nexts = np.diff(table.indptr).astype(np.int64), table.data, table.indices
     if given.get("available") is not None:
-        mask = read_available(given["available"], names)
+        mask = read_available(given["available"], declared.names)
         kept, counts = np.repeat(mask.reshape(-1), counts), np.where(mask.reshape(-1), counts, 0)
         prob, nexts = prob[kept], nexts[kept]
         _agree(mask, counts, declared)
@@ -162,7 +163,8 @@ def with_terms(mdp: InfiniteMDP, given: Any) -> InfiniteMDP:
     """See :meth:`InfiniteMDP.with_terms`."""
     problem, own = mdp.problem, mdp.problem.terms
     settings = {"states": problem.stage.states, "actions": problem.stage.actions, "discount": own.discount}
-    names, declared, given = _read(problem.n_states, problem.n_actions, settings | dict(given))
+    declared, given = _read(problem.n_states, problem.n_actions, settings | dict(given))
+    names = declared.names
     if given.get("available") is not None:
         raise bad("available", "cannot be changed in a finished model", cure="build the model with it")
     if "terminal" in given and not np.array_equal(declared.terminal, own.terminal):
@@ -179,7 +181,7 @@ def with_terms(mdp: InfiniteMDP, given: Any) -> InfiniteMDP:
     return type(mdp)(MNLMDP(scaled, mdp.stage.theta), found.terms)
 
 
-def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Names, Declared, dict[str, Any]]:
+def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Declared, dict[str, Any]]:
     """The names and terminal states that everything else is read with; unknown keywords are refused."""
     unknown = [name for name in given if name not in Given.__annotations__]
     if unknown:
@@ -192,7 +194,7 @@ def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Names, 
     sign = -1.0 if given.get("cost") is not None else 1.0
     terminal, pay = read_terminal(given.get("terminal"), names, sign)
     given["terminal_reward"] = pay
-    return names, Declared(names, terminal), given
+    return Declared(names, terminal), given
 
 
 def _collect(features: PairFunction, offset: PairFunction | None, exists: BoolArray) -> tuple[Any, ...]:

@@ -17,7 +17,6 @@ are tiny.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_number, shown
 from livarot.model.labels import Labels
@@ -203,22 +203,13 @@ def _pay(argument: str, given: Any, pairs: Pairs) -> tuple[FloatArray, FloatArra
 
 def _pay_of_function(argument: str, given: Callable[..., Any], pairs: Pairs) -> tuple[FloatArray, FloatArray | None]:
     n_actions, pay = pairs.shape[1], np.zeros(pairs.shape)
-    if _arity(given) >= 3:
+    if required_arguments(given) >= 3:
         calls = zip(pairs.owner[pairs.kept].tolist(), pairs.rows.next_state[pairs.kept].tolist(), strict=True)
         return pay, pairs.spread(_answers(argument, [given(*divmod(p, n_actions), to) for p, to in calls]))
     places = np.flatnonzero(pairs.exists)
     pay.reshape(-1)[places] = _answers(argument, [given(*divmod(int(p), n_actions)) for p in places])
     return pay, None
 
-
-def _arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must be given; 2 where it does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
 
 
 def _answers(argument: str, answers: list[Any]) -> FloatArray:

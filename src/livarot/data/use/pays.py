@@ -5,7 +5,6 @@ Every available (state, action) needs a number: one that is missing is an error,
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import read_table
@@ -101,7 +101,7 @@ def _of_array(argument: str, given: Any, steps: Steps, horizon: int | None) -> F
 def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Found:
     """A function of the names (state, action) or (state, action, next_state), asked about what can be done."""
     states, actions = steps.labels.states, steps.labels.actions
-    if _arity(given) == 3:
+    if required_arguments(given) == 3:
         rows = np.zeros(len(steps.state))
         for i in np.flatnonzero(steps.asked).tolist():
             to = int(steps.next_state[i])
@@ -113,15 +113,6 @@ def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Foun
         array[s, a] = require_number(argument, given(states[s], actions[a]))
     return array, None
 
-
-def _arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must be given; 2 where it does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
 
 
 def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:

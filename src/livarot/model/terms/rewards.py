@@ -7,13 +7,13 @@ E[rest + discount V].
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
 from livarot.model.building.long_arrays import Long
@@ -98,7 +98,7 @@ def _by_function(
 ) -> FloatArray | list[FloatArray]:
     """The same from a function of (h, s, a) or of (h, s, a, s')."""
     n_actions = exists.shape[2]
-    if _arguments(given) != 4:
+    if required_arguments(given) != 4:
         found = [given(*map(int, place)) for place in np.argwhere(exists)]
         base = np.zeros(exists.shape)
         base[exists] = require_finite(argument, found).reshape(-1)
@@ -112,15 +112,6 @@ def _by_function(
         more.append(_finite(argument, np.asarray(rows, dtype=np.float64), there, h, pair, follow, n_actions))
     return more
 
-
-def _arguments(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes: 4 if it asks for the next state."""
-    try:
-        given = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions have no signature
-        return 3
-    needed = [one for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return 4 if len([one for one in needed if one.default is one.empty]) == 4 else 3
 
 
 def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolArray, names: Names) -> FloatArray:
