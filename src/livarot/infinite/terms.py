@@ -211,7 +211,6 @@ def _pay_of_function(argument: str, given: Callable[..., Any], pairs: Pairs) -> 
     return pay, None
 
 
-
 def _answers(argument: str, answers: list[Any]) -> FloatArray:
     numbers = require_finite(argument, answers) if answers else np.zeros(0)
     if numbers.shape != (len(answers),):

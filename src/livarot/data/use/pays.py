@@ -114,7 +114,6 @@ def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Foun
     return array, None
 
 
-
 def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
     """{state: r}, {(state, action): r}, {(state, action, next_state): r}; the longest key that fits counts."""
     states, actions = steps.labels.states, steps.labels.actions

@@ -113,7 +113,6 @@ def _by_function(
     return more
 
 
-
 def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolArray, names: Names) -> FloatArray:
     """A table of rewards as an array (S, A) or (S, A, S'); every pair, or every transition, has to be in it."""
     _, n_states, n_actions = exists.shape
