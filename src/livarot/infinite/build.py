@@ -228,9 +228,9 @@ def _agree(available: Any, counts: IntArray, declared: Declared) -> None:
     wrong = np.flatnonzero((mask != (counts > 0)) & ~np.repeat(declared.terminal, names.n_actions))
     if len(wrong):
         pair, has = int(wrong[0]), bool(counts[wrong[0]])
-        told = f"{names.pair_names(pair)} {'has next states' if has else 'has none'}, the mask says otherwise"
+        message = f"{names.pair_names(pair)} {'has next states' if has else 'has none'}, the mask says otherwise"
         cure = "leave available out: an action without next states does not exist"
-        raise bad("available", told, index=divmod(pair, names.n_actions), count=len(wrong), cure=cure)
+        raise bad("available", message, index=divmod(pair, names.n_actions), count=len(wrong), cure=cure)
 
 
 def _with_parameter(
@@ -332,12 +332,12 @@ def _check_probabilities(table: Any, terminal: BoolArray, n_actions: int) -> Non
     wrong = np.flatnonzero(~(np.isfinite(data) & (data >= 0.0)))
     if len(wrong):
         pair = int(np.searchsorted(table.indptr, wrong[0], side="right")) - 1
-        told = f"{data[wrong[0]]:.6g} is not a probability at (s, a)"
-        raise bad("transitions", told, index=divmod(pair, n_actions), count=len(wrong), cure="give numbers in [0, 1]")
+        message = f"{data[wrong[0]]:.6g} is not a probability at (s, a)"
+        raise bad("transitions", message, index=divmod(pair, n_actions), count=len(wrong), cure="give numbers >= 0")
     sums = np.asarray(table.sum(axis=1)).reshape(-1)
     off = np.flatnonzero((np.abs(sums - 1.0) > SUM_SLACK) & (sums != 0.0) & ~owner_ends)
     if len(off):
         pair = int(off[0])
-        told = f"probabilities sum to {sums[pair]:.9g}, not 1, at (s, a)"
+        message = f"probabilities sum to {sums[pair]:.9g}, not 1, at (s, a)"
         cure = "divide each row by its sum; a row of zeros is an action that does not exist"
-        raise bad("transitions", told, index=divmod(pair, n_actions), count=len(off), cure=cure)
+        raise bad("transitions", message, index=divmod(pair, n_actions), count=len(off), cure=cure)

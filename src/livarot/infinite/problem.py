@@ -362,9 +362,9 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
             raise bad("policy", f"no action {table[wrong[0]]}", index=int(wrong[0]), count=len(wrong), cure=cure)
         lacking = np.flatnonzero(~problem.available[np.arange(problem.n_states), actions] & ~ends)
         if len(lacking):
-            told = f"action {problem.names.pair_names(int(lacking[0] * problem.n_actions + actions[lacking[0]]))}"
+            action = f"action {problem.names.pair_names(int(lacking[0] * problem.n_actions + actions[lacking[0]]))}"
             cure = "see problem.available"
-            raise bad("policy", f"{told} does not exist", index=int(lacking[0]), count=len(lacking), cure=cure)
+            raise bad("policy", f"{action} does not exist", index=int(lacking[0]), count=len(lacking), cure=cure)
         return np.ascontiguousarray(actions, dtype=np.int32)
     if np.issubdtype(table.dtype, np.floating) and table.shape == (problem.n_states, problem.n_actions):
         if ends.any():
@@ -374,8 +374,8 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
             raise bad("policy", "is not a distribution over actions", index=int(wrong[0]), count=len(wrong))
         lacking = np.flatnonzero(((table > 0) & ~problem.available).any(axis=1) & ~ends)
         if len(lacking):
-            told = "gives weight to an action that does not exist"
-            raise bad("policy", told, index=int(lacking[0]), count=len(lacking), cure="see problem.available")
+            message = "gives weight to an action that does not exist"
+            raise bad("policy", message, index=int(lacking[0]), count=len(lacking), cure="see problem.available")
         return np.ascontiguousarray(table, dtype=np.float64)
     shape = (problem.n_states,)
     cure = f"give integers {shape} or probabilities {(*shape, problem.n_actions)}"

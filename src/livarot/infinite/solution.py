@@ -89,9 +89,9 @@ class Stationary:
         return worth_at_start(self.mdp.problem, self._measures()["value"])
 
     def _title(self) -> str:
-        kind = getattr(self, "discount", None)
-        told = "" if kind is None else f" at discount {kind:.9g}"
-        return f"{type(self).__name__}{told}: {self.mdp.problem.n_states} states, {getattr(self, 'n_iter', 0)} rounds"
+        discount = getattr(self, "discount", None)
+        name = type(self).__name__ + ("" if discount is None else f" at discount {discount:.9g}")
+        return f"{name}: {self.mdp.problem.n_states} states, {getattr(self, 'n_iter', 0)} rounds"
 
     def _measures(self) -> dict[str, FloatArray]:
         """Columns of numbers, (S,), by name."""
@@ -146,7 +146,7 @@ class Stationary:
         problem, measures = self.mdp.problem, self._measures()
         places = np.arange(problem.n_states)
         main, actions = next(iter(measures)), np.asarray(self.policy)
-        sign, told = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
+        sign, title = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
         axes.plot(places, sign * measures[main], color="black", linewidth=1.2)
         if "lower" in measures:
             ends = sign * measures["lower"], sign * measures["upper"]
@@ -157,7 +157,7 @@ class Stationary:
                 places, 0.0, 1.0, where=actions == a, step="mid", alpha=0.25, color=f"C{a % 10}", linewidth=0.0,
                 transform=axes.get_xaxis_transform(), label=label,
             )  # fmt: skip
-        axes.set(xlabel="state", ylabel=told, xlim=(-0.5, max(problem.n_states - 0.5, 0.5)))
+        axes.set(xlabel="state", ylabel=title, xlim=(-0.5, max(problem.n_states - 0.5, 0.5)))
         if problem.names.states is not None and problem.n_states <= 2 * SHOWN:
             axes.set_xticks(places, [str(label) for label in problem.names.states], rotation=30)
         axes.legend(title="action", loc="best")

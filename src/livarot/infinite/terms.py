@@ -164,8 +164,8 @@ class Pairs:
 def read_pay(reward: Any, cost: Any, pairs: Pairs) -> tuple[FloatArray, FloatArray | None, bool]:
     """Rewards (S, A), those of the rows or None, and whether costs were given."""
     if (reward is None) == (cost is None):
-        told = "reward and cost are both missing" if reward is None else "reward and cost are both given"
-        raise bad("reward", told, cure="give exactly one: reward= to be maximised, cost= to be minimised")
+        message = "reward and cost are both missing" if reward is None else "reward and cost are both given"
+        raise bad("reward", message, cure="give exactly one: reward= to be maximised, cost= to be minimised")
     argument = "reward" if cost is None else "cost"
     pair, row = _pay(argument, reward if cost is None else cost, pairs)
     sign = 1.0 if cost is None else -1.0
@@ -224,8 +224,9 @@ def _pay_of_pairs(argument: str, numbers: FloatArray, pairs: Pairs) -> FloatArra
     ghost = np.argwhere(~exists & np.isfinite(numbers) & (numbers != 0.0))
     if len(ghost):
         index = tuple(int(i) for i in ghost[0])
-        told = f"{names.pair_names(index[0] * names.n_actions + index[1])} does not exist and has {numbers[index]:.6g}"
-        raise bad(argument, told, index=index, count=len(ghost), cure="leave it 0 or NaN, or make the action available")
+        pair = names.pair_names(index[0] * names.n_actions + index[1])
+        message, cure = f"{pair} does not exist and has {numbers[index]:.6g}", "leave it 0 or NaN, or make it available"
+        raise bad(argument, message, index=index, count=len(ghost), cure=cure)
     return require_finite(argument, np.where(exists, numbers, 0.0))
 
 

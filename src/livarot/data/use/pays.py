@@ -138,9 +138,9 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
         else:
             by_row[places] = number  # type: ignore[index]
     if foreign:
-        told = f"{foreign[0]!r} has a number, but does not exist in the model"
+        message = f"{foreign[0]!r} has a number, but does not exist in the model"
         cure = "leave it out, or make the action available; the value of an end is terminal_reward or terminal_cost"
-        raise bad(argument, told, count=len(foreign), cure=cure)
+        raise bad(argument, message, count=len(foreign), cure=cure)
     array = np.where(np.isnan(by_pair), by_state[:, None], by_pair)
     if not by_row:
         _require_all(argument, np.isnan(array) & steps.paid[:known], steps.labels)
@@ -177,8 +177,8 @@ def _require_all(argument: str, lost: BoolArray, labels: ModelLabels) -> None:
     if lost.any():
         pairs = np.argwhere(lost).tolist()
         few = ", ".join(repr((labels.states[s], labels.actions[a])) for s, a in pairs[:3])
-        told = f"{len(pairs)} (state, action) have no number, such as {few}"
-        raise bad(argument, told, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
+        message = f"{len(pairs)} (state, action) have no number, such as {few}"
+        raise bad(argument, message, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
 
 
 def is_table(given: Any) -> bool:
@@ -230,6 +230,6 @@ def meant(argument: str, labels: Labels, given: Any) -> Any:
         return given
     found = [label for label in labels if str(label) == str(given)]
     if len(found) != 1:
-        told = f"{given!r} is not known" if not found else f"{given!r} fits two labels"
-        raise bad(argument, told, cure=f"{labels!r}")
+        message = f"{given!r} is not known" if not found else f"{given!r} fits two labels"
+        raise bad(argument, message, cure=f"{labels!r}")
     return found[0]

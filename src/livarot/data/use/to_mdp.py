@@ -173,9 +173,9 @@ class _Ends:
         pay = np.zeros(len(states)) if self.pay is None else self.pay
         lost = np.flatnonzero((pay != 0.0) & ~self.mask)
         if len(lost):
-            told = f"state {states[int(lost[0])]!r} has one, but without a horizon nothing ends there"
+            message = f"state {states[int(lost[0])]!r} has one, but without a horizon nothing ends there"
             cure = "give horizon=, or list it in terminal="
-            raise bad("terminal_reward", told, index=int(lost[0]), count=len(lost), cure=cure)
+            raise bad("terminal_reward", message, index=int(lost[0]), count=len(lost), cure=cure)
         if not self.mask.any():
             return None
         return {states[int(s)]: sign * float(pay[s]) for s in np.flatnonzero(self.mask)}
@@ -215,9 +215,9 @@ class _Layout:
             self.mask_of_stages, mask = mask, np.asarray(mask.any(axis=0))
         lacking = np.broadcast_to(mask, self.sets.shape) & (self.sets < 0) & ~self.ends[:, None]
         if lacking.any() and unseen not in ("stay", "sink"):
-            told = f"{self._pair(lacking)} was never seen: nothing says where it leads"
+            message = f"{self._pair(lacking)} was never seen: nothing says where it leads"
             cure = "give its reachable= when fitting, or unseen='stay' or 'sink', or take it out"
-            raise bad("available", told, count=int(lacking.sum()), cure=cure)
+            raise bad("available", message, count=int(lacking.sum()), cure=cure)
         return np.broadcast_to(mask, self.sets.shape)
 
     def _pair(self, wrong: BoolArray) -> str:
@@ -254,18 +254,18 @@ class _Layout:
         never = np.flatnonzero(stuck.all(axis=0))
         if len(never):
             few = ", ".join(repr(self.states[int(s)]) for s in never[:3])
-            told = f"no action is known in {len(never)} states: {few}"
+            message = f"no action is known in {len(never)} states: {few}"
             cure = "list them in terminal= if an episode ends there, or say unseen='stay'"
-            raise bad("terminal", told, index=int(never[0]), count=len(never), cure=cure)
+            raise bad("terminal", message, index=int(never[0]), count=len(never), cure=cure)
         if not stuck.any():
             return
         wrong = np.argwhere(stuck & self._reached(start))
         if len(wrong):
             h, s = (int(i) for i in wrong[0])
             stages = self.labels.stages
-            told = f"no action is known in {self.states[s]!r} at stage {stages[h] if stages else h!r}"
+            message = f"no action is known in {self.states[s]!r} at stage {stages[h] if stages else h!r}"
             cure = "give reachable= when fitting, terminal=, or unseen='stay'"
-            raise bad("terminal", told, index=(h, s), count=len(wrong), cure=cure)
+            raise bad("terminal", message, index=(h, s), count=len(wrong), cure=cure)
         self.sets[stuck, 0] = STAYS
         self.filler[stuck, 0] = True
 

@@ -102,8 +102,8 @@ class MNLEnv(gymnasium.Env[int, int]):
         if not 0 <= chosen < self.mdp.problem.n_actions:
             raise bad("action", f"{action!r} is not an action", cure=f"give 0..{self.mdp.problem.n_actions - 1}")
         if self._parallel.masked and not self._parallel.mask()[0, chosen]:
-            told = f"{action!r} does not exist in state {self._trail[-1]} at stage {self.stage}"
-            raise bad("action", told, cure='choose one of info["action_mask"]')
+            message = f"{action!r} does not exist in state {self._trail[-1]} at stage {self.stage}"
+            raise bad("action", message, cure='choose one of info["action_mask"]')
         reward = float(self._parallel.step(self._moving, np.array([chosen], dtype=np.int64))[0])
         state = int(self._parallel.states[0])
         self._trail.append(state)
@@ -205,8 +205,8 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
             raise bad("step", "an episode has ended, or has not begun", index=first, count=int(ended.sum()), cure=cure)
         wrong = parallel.unavailable(~ended, chosen)
         if len(wrong):
-            told = f"{chosen[wrong[0]]} does not exist in its state"
-            raise bad("actions", told, index=int(wrong[0]), count=len(wrong), cure='choose by info["action_mask"]')
+            message = f"{chosen[wrong[0]]} does not exist in its state"
+            raise bad("actions", message, index=int(wrong[0]), count=len(wrong), cure='choose by info["action_mask"]')
         rewards = parallel.step(~ended, chosen)
         for slot in np.flatnonzero(ended):
             self._begin(int(slot), None, None)

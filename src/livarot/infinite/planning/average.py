@@ -62,8 +62,8 @@ class AverageSolution(Stationary):
         return {"bias": self.bias}
 
     def _proof(self) -> str:
-        told = f"average cost {-self.gain:.9g}" if self.mdp.problem.terms.costs else f"gain {self.gain:.9g}"
-        return f"{told} per step, proved to within {self.upper - self.lower:.3g}; {self.method}"
+        average = f"average cost {-self.gain:.9g}" if self.mdp.problem.terms.costs else f"gain {self.gain:.9g}"
+        return f"{average} per step, proved to within {self.upper - self.lower:.3g}; {self.method}"
 
 
 @checked

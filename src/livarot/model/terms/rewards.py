@@ -136,16 +136,17 @@ def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolA
         elif not isinstance(number, bool | str):
             table[place] = number
     if foreign:
-        told = f"{foreign[0]!r} is not a transition of the model" if per_row else f"{foreign[0]!r} does not exist"
-        raise bad(argument, told, count=len(foreign), cure="leave out what cannot happen, or make the action available")
+        message = f"{foreign[0]!r} is not a transition of the model" if per_row else f"{foreign[0]!r} does not exist"
+        cure = "leave out what cannot happen, or make the action available"
+        raise bad(argument, message, count=len(foreign), cure=cure)
     wrong = known & ~np.isfinite(table)
     if wrong.any():
         first = [
             labels[i] if labels else int(i)
             for i, labels in zip(np.argwhere(wrong)[0], (*names, names[0]), strict=False)
         ]
-        told = f"is missing or not a number for {tuple(first)!r}"
-        raise bad(argument, told, count=int(wrong.sum()), cure="give one number for everything that can happen")
+        message = f"is missing or not a number for {tuple(first)!r}"
+        raise bad(argument, message, count=int(wrong.sum()), cure="give one number for everything that can happen")
     return np.where(known, table, 0.0)
 
 

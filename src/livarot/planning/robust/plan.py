@@ -142,9 +142,9 @@ def _in_units(model: Nominal, found: PlainSolution, dual: FloatArray, gap: float
     units = model.problem.units
     if units.identity:
         return RobustSolution(*found, dual=dual, gap=gap, nominal=model)
-    told = Solution.of(model.problem, found)
+    in_units = Solution.of(model.problem, found)
     return RobustSolution(
-        *told, dual=dual / units.scale, gap=gap * units.scale, nominal=model, plain=Plain(found, dual)
+        *in_units, dual=dual / units.scale, gap=gap * units.scale, nominal=model, plain=Plain(found, dual)
     )
 
 
