@@ -26,7 +26,7 @@ from livarot.data.reading.read import read_choices
 from livarot.data.reading.table import read_table, warn
 from livarot.data.use.predict import probabilities
 from livarot.data.use.to_mdp import Asked, at_profile, build_mdp
-from livarot.errors import bad, require_non_negative, require_probability
+from livarot.errors import bad, require_non_negative
 from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
 from livarot.model.problem import Problem
@@ -306,12 +306,11 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
         ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where the ridge decides
         more than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
-        (theorem and tags: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list whose
-        sets hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the set in
-        the units of its scaled features.
+        (theorem and proof: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list of
+        sets that hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the
+        set in the units of its scaled features.
         """
         check_is_fitted(self, "theta_")
-        level = require_probability("level", level)
         if kind not in ("wald", "finite-sample"):
             raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
         if kind == "finite-sample" and (self.choices_.cluster is not None or self.choices_.log_weight is not None):

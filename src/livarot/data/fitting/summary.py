@@ -13,7 +13,7 @@ from scipy.stats import norm
 from livarot.core.arrays import FloatArray
 from livarot.data.fitting.inference import likelihood_ratio_test
 from livarot.data.fitting.term_tests import joint_test
-from livarot.errors import bad, require_probability
+from livarot.errors import bad
 from livarot.extras import extras_explained
 
 if TYPE_CHECKING:
@@ -125,7 +125,6 @@ def _latex(text: str) -> str:
 
 def coefficient_table(names: list[str], theta: FloatArray, cov: FloatArray, level: float) -> pd.DataFrame:
     """Coefficients with standard errors, z, two-sided p and interval."""
-    level = require_probability("level", level)
     error = np.sqrt(np.diag(cov))
     z = theta / error
     reach = float(norm.ppf(0.5 + level / 2.0)) * error
