@@ -131,7 +131,7 @@ def _planned(
 
 
 def _at_start(mdp: MNLMDP | InfiniteMDP, value: Any) -> str:
-    """The value, or the cost, at the start, in words."""
+    """The value, or the cost, at the start, as text."""
     if isinstance(mdp, InfiniteMDP):
         number, costs = float(mdp.problem.start @ value), mdp.problem.terms.costs
     else:

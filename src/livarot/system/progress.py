@@ -1,4 +1,4 @@
-"""A bar for long work that somebody watches: in a terminal or a notebook, from ``DELAY`` seconds on.
+"""A progress bar for long work in a terminal or a notebook, from ``DELAY`` seconds on.
 
 ``progress`` is None (a bar if this process has a terminal or is a notebook), True, False, or a function of one's own,
 which is called instead.  Without being asked, nothing is shown in tests, in scripts whose output goes to a file, and
@@ -39,7 +39,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def counted(progress: Asked, total: int, what: str) -> Iterator[Count | None]:
-    """What to call with the number of units just done, or None if nobody wants to know."""
+    """What to call with the number of units just done, or None if nothing is shown."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise bad("progress", f"must be True, False, None or a function, got {progress!r}")
     if progress is None:
