@@ -152,7 +152,7 @@ def _search(
 def _two_rarest(z: FloatArray) -> float:
     """-log(p_i p_j) of the two least likely outcomes with logits z."""
     top, (least, second) = float(z.max()), np.partition(z, 1)[:2].tolist()
-    return (top - least) + (top - second) + 2.0 * math.log(np.exp(z - top).sum())
+    return float((top - least) + (top - second) + 2.0 * math.log(np.exp(z - top).sum()))
 
 
 def _faces(dims: int) -> list[Cap]:
