@@ -25,7 +25,11 @@ def number_named(argument: str, given: Any, labels: Labels | None, size: int) ->
     if labels is not None and not (whole and all(isinstance(name, str) for name in labels)):
         raise bad(argument, f"{shown(given)} is not a name of the model", cure=f"use one of {labels!r}")
     if not whole or not 0 <= given < size:
-        raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure="give numbers, or names= to the model")
+        raise bad(
+            argument,
+            f"{shown(given)} is not among 0..{size - 1}",
+            cure="give numbers, or names by states= and actions=",
+        )
     return int(given)
 
 
