@@ -124,8 +124,7 @@ def _planned(
     else:
         best: Any = infinite.solve(mdp) if isinstance(mdp, InfiniteMDP) else solve(mdp)
         policy, value, told = best.policy, best.value, ["nominal plan"]
-    if not isinstance(mdp, InfiniteMDP):
-        told.append(str(coverage_coefficients(fit, mdp, policy)))
+    told.append(str(coverage_coefficients(fit, mdp, policy)))
     return policy, value, told
 
 

@@ -16,6 +16,8 @@ from .paths import Paths as Paths
 from .paths import evaluate as evaluate
 from .paths import simulate as simulate
 from .paths import solve as solve
+from .pessimistic import PessimisticDiscounted as PessimisticDiscounted
+from .pessimistic import solve_pessimistic as solve_pessimistic
 from .problem import InfiniteMDP as InfiniteMDP
 from .problem import InfiniteProblem as InfiniteProblem
 from .robust import RobustDiscounted as RobustDiscounted
