@@ -148,10 +148,8 @@ def from_tabular(
     feature_map: Any = MAPS.get(features) if isinstance(features, str) else features
     if not hasattr(feature_map, "encode"):
         raise bad("features", f"{features!r} is unknown", cure=f"choose one of {', '.join(MAPS)}, or a feature map")
-    reward, cost = (
-        _reward(name, pay, transitions, horizon, bool(exists.all()))
-        for name, pay in (("R", R), ("cost", read.pop("cost", None)))
-    )
+    reward = _reward("R", R, transitions, horizon, bool(exists.all()))
+    read["cost"] = _reward("cost", read.get("cost"), transitions, horizon, bool(exists.all()))
     encoding = feature_map.encode(transitions)
     parameter = _parameter(encoding, transitions, theta, horizon, stage_table)
     bound = float(np.linalg.norm(parameter, axis=1).max()) if param_bound is None else param_bound
@@ -165,7 +163,6 @@ def from_tabular(
         offset=encoding.offset,
         stage_table=stage_table,
         reward=reward,
-        cost=cost,
         start=start,
         param_bound=bound,
         shared_parameter=transitions.shared_parameter,

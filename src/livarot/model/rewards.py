@@ -62,7 +62,7 @@ def read_gains(reward: Any, cost: Any, long: Long, terminal: BoolArray | None, n
         given = _by_names(argument, given, long, exists, names)
     read = _by_function(argument, given, long, exists) if callable(given) else _by_array(argument, given, long, exists)
     if isinstance(read, list):
-        return _parts(read if sign > 0.0 else [0.0 - rows for rows in read], long, exists)
+        return next_gains(read if sign > 0.0 else [0.0 - rows for rows in read], long)
     return Gains(read if sign > 0.0 else 0.0 - read, None)
 
 
@@ -171,9 +171,9 @@ def _finite(
     return np.where(there, rows, 0.0).astype(np.float64)
 
 
-def _parts(paid: list[FloatArray], long: Long, exists: BoolArray) -> Gains:
+def next_gains(paid: list[FloatArray], long: Long) -> Gains:
     """r_h(s, a) = the least that a pair pays, and the rest on its rows; no rest where no reward asks for s'."""
-    base, more, even = np.zeros(exists.shape), [], True
+    base, more, even = np.zeros((len(paid), *long.counts.shape[1:])), [], True
     for h, table in enumerate(long.stage_table.tolist()):
         pair, counts = long.pairs(table), long.counts[table].reshape(-1)
         least = np.zeros(counts.shape)

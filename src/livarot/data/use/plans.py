@@ -216,7 +216,7 @@ def decided(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP) -> BoolArray:
 
 
 def expected_visits(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:
-    """P(s_h = s, a_h = a) of a policy under the fit, (H, S, A); without an end those of `discounted_visits`, (1, S, A)."""
+    """P(s_h = s, a_h = a) of a policy under the fit, (H, S, A); without an end discounted ones, (1, S, A)."""
     if isinstance(mdp, InfiniteMDP):
         check_own(fit, mdp.stage)
         return discounted_visits(mdp, policy)[None]

@@ -93,8 +93,9 @@ def _add_the_end(keywords: dict[str, Any], shape: tuple[int, int, int]) -> None:
         keywords |= {"states": [*names, ENDED], "actions": actions}
     if mask is not None:
         keywords["available"] = np.insert(mask, n_states, True, axis=-2)
-    if keywords.get("terminal") is not None:
-        keywords["terminal"] = np.append(check_terminal(keywords["terminal"], names, n_states), False)
+    ends = check_terminal(keywords.get("terminal"), names, n_states)
+    if ends is not None:
+        keywords["terminal"] = np.append(ends, False)
     for name in ("terminal_reward", "terminal_cost"):
         if keywords.get(name) is not None:
             final = read_terminal(keywords[name], None, n_states, names)
