@@ -151,7 +151,8 @@ def from_arrays(
     long = check_long(counts, next_state, features, offset, check_stage_table(stage_table, len(counts), horizon))
     ends = check_terminal(terminal, names.states, n_states)
     long = long.only(check_available(available, (horizon, n_states, n_actions), *names), ends)
-    require_actions(long.counts, long.stage_table, ends)
+    if not long.complete:
+        require_actions(long.counts, long.stage_table, ends)
     gains = read_gains(reward, cost, long, ends, names)
     final = read_terminal(terminal_reward, terminal_cost, n_states, names.states)
     costs = cost is not None or (reward is None and terminal_cost is not None)
