@@ -45,10 +45,11 @@ def models() -> dict[str, livarot.MNLMDP]:
     }
     mask = rng.random((STATES, ACTIONS)) < 0.8
     mask[:, 0] |= ~mask.any(axis=1)
+    kept = mask & (np.arange(STATES) < STATES - 1)[:, None]
     terms: dict[str, dict[str, Any]] = {
         "plain": {"reward": reward},
         "cost": {"cost": 500.0 * reward},
-        "mask and terminal": {"reward": reward, "available": mask, "terminal": [STATES - 1]},
+        "mask and terminal": {"reward": reward * kept, "available": mask, "terminal": [STATES - 1]},
         "discount": {"reward": reward, "discount": 0.95},
         "next reward": {"reward": reward[:, :, None] + rng.random((STATES, ACTIONS, STATES))},
     }

@@ -36,7 +36,7 @@ from livarot.core.lanes import W, lane, put, take
 from livarot.core.tolerances import TIE
 from livarot.core.views import Bundle, opened, part, view
 from livarot.errors import bad, require_finite, require_non_negative
-from livarot.infinite.average import gain_of
+from livarot.infinite.average import gain_of, require_no_end
 from livarot.infinite.discounted import PROGRESS, Work, accuracy_of, fixed_point
 from livarot.infinite.problem import InfiniteMDP
 from livarot.infinite.solution import Policy, Stationary
@@ -130,6 +130,7 @@ def solve_optimistic(
     own = replace_bound(optimist) if made.bound is not None else optimist
     told = f"extended value iteration, {type(rule if rule is not None else JointMaximum()).__name__}"
     if gamma == 1.0:
+        require_no_end(mdp)
         gain = _relative(optimist, width)
         top = _relative(own, width).high if own is not optimist else gain.high
         bias, policy = unit * (gain.v - gain.v[0]), Policy.of(mdp.problem, gain.policy)

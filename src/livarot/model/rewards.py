@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
-from livarot.model.existing import number_named
+from livarot.model.existing import known_places, number_named, refuse_others
 from livarot.model.labels import Labels
 from livarot.model.long_arrays import Long
 from livarot.model.units import Units
@@ -77,8 +77,9 @@ def _by_array(argument: str, given: Any, long: Long, terminal: BoolArray | None)
         if long.complete and terminal is None:
             return np.broadcast_to(require_finite(argument, array), shape)
         exists = _paying(long, terminal)
-        if array.dtype.kind == "f" and not np.ma.is_masked(array):
-            array = np.where(exists, array, 0.0)  # whatever stands at pairs that do not exist
+        if array.dtype.kind in "fiu" and not np.ma.is_masked(array):
+            refuse_others(argument, array, exists if array.ndim == 3 else np.asarray(exists.any(axis=0)))
+            array = np.where(exists, array, 0.0)
         return np.where(exists, np.broadcast_to(require_finite(argument, array), shape), 0.0)
     if array.shape not in ((*shape[1:], n_states), (*shape, n_states)):
         forms = f"{shape[1:]}, {shape}, {(*shape[1:], n_states)} or {(*shape, n_states)}"
@@ -103,9 +104,9 @@ def _by_function(
     """The same from a function of (h, s, a) or of (h, s, a, s')."""
     exists, n_actions = _paying(long, terminal), long.counts.shape[2]
     if _arguments(given) != 4:
-        found = [given(*map(int, place)) for place in np.argwhere(exists)]
+        places = np.argwhere(exists)
         base = np.zeros(exists.shape)
-        base[exists] = require_finite(argument, found).reshape(-1)
+        base[exists] = finite_answers(argument, [given(*map(int, place)) for place in places], places)
         return base
     more = []
     for h, table in enumerate(long.stage_table.tolist()):
@@ -115,6 +116,17 @@ def _by_function(
         rows = [given(h, p // n_actions, p % n_actions, s) if known else 0.0 for p, s, known in steps]
         more.append(_finite(argument, np.asarray(rows, dtype=np.float64), there, h, pair, follow, n_actions))
     return more
+
+
+def finite_answers(argument: str, answers: list[Any], places: IntArray) -> FloatArray:
+    """What a user's function said at these places, one finite number each."""
+    numbers = np.asarray(answers)
+    if numbers.dtype.kind == "f" and numbers.shape == (len(places),):
+        wrong = np.flatnonzero(~np.isfinite(numbers))
+        if len(wrong):
+            index, cure = tuple(int(i) for i in places[wrong[0]]), "let the function return finite numbers"
+            raise bad(argument, "NaN or infinite", index=index, count=len(wrong), cure=cure)
+    return require_finite(argument, answers).reshape(-1)
 
 
 def _arguments(function: Callable[..., Any]) -> int:
@@ -142,9 +154,9 @@ def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolA
     sometimes: BoolArray = np.asarray(exists.any(axis=0))
     known &= sometimes[:, :, None] if per_row else sometimes
     foreign = []
-    for key, number in given.items():
-        kinds = (names.states, n_states), (names.actions, n_actions), (names.states, n_states)
-        place = tuple(number_named(argument, k, *kind) for k, kind in zip(key, kinds, strict=False))
+    kinds = (names.states, names.actions, names.states), (n_states, n_actions, n_states)
+    for key, place in known_places(argument, given, *kinds).items():
+        number = given[key]
         if not known[place]:
             foreign.append(key)
         elif not isinstance(number, bool | str):
