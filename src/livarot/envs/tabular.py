@@ -29,10 +29,10 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
 from livarot.errors import bad, require_finite, require_positive
-from livarot.model.build import Terms, read_terms
+from livarot.model.building.build import Terms, read_terms
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.units import PLAIN, Units
+from livarot.model.terms.units import PLAIN, Units
 from livarot.storage import reading
 from livarot.system.sizes import require_memory
 
@@ -42,7 +42,7 @@ MAPS: dict[str, FeatureMap] = {"one-hot": OneHot(), "moves": Moves(), "next-stat
 
 
 class RewardScale(NamedTuple):
-    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.units`).
+    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.terms.units`).
 
     A :class:`TabularMDP` is asked for its values in these units (``original_value``); models that are given rewards of
     any scale otherwise, as in :meth:`livarot.MNLMDP.from_arrays`, answer in them by themselves.

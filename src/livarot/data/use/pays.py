@@ -17,8 +17,8 @@ from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import read_table
 from livarot.errors import LivarotError, bad, require_finite, require_number, shown
-from livarot.model.existing import refuse_others
 from livarot.model.labels import Labels, ModelLabels
+from livarot.model.terms.existing import refuse_others
 
 GIVE = "give one for all that can be done, 0 where it is 0"
 

@@ -14,10 +14,10 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad
-from livarot.model.build import Terms, read_terms
+from livarot.model.building.build import Terms, read_terms
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, WITHOUT_END, Problem, without_end
-from livarot.model.rewards import RewardLike
+from livarot.model.terms.rewards import RewardLike
 from livarot.system.sizes import require_memory
 
 
