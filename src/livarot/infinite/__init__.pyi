@@ -12,8 +12,6 @@ from .paths import Paths as Paths
 from .paths import evaluate as evaluate
 from .paths import simulate as simulate
 from .paths import solve as solve
-from .pessimistic import PessimisticDiscounted as PessimisticDiscounted
-from .pessimistic import solve_pessimistic as solve_pessimistic
 from .planning.average import AverageSolution as AverageSolution
 from .planning.average import Gain as Gain
 from .planning.average import diameter as diameter
@@ -25,6 +23,8 @@ from .planning.discounted import solve_discounted as solve_discounted
 from .planning.optimistic import OptimisticAverage as OptimisticAverage
 from .planning.optimistic import OptimisticDiscounted as OptimisticDiscounted
 from .planning.optimistic import solve_optimistic as solve_optimistic
+from .planning.pessimistic import PessimisticDiscounted as PessimisticDiscounted
+from .planning.pessimistic import solve_pessimistic as solve_pessimistic
 from .planning.robust import RobustDiscounted as RobustDiscounted
 from .planning.robust import evaluate_robust as evaluate_robust
 from .planning.robust import robustness_curve as robustness_curve

@@ -13,8 +13,8 @@ The policy is chosen with the same data and needs no correction: the inequality 
 Both suppose that the model is right, and that rewards, start and reachable sets are known.  ``lower`` is conservative:
 the worst case may differ from (h, s, a) to (h, s, a), and inner minima are bounded, not found.
 
-Without an end the recursion is that of :mod:`livarot.infinite.pessimistic`, for a discount below 1; ``lower`` means the
-same.  Average rewards are refused.
+Without an end the recursion is that of :mod:`livarot.infinite.planning.pessimistic`, for a discount below 1; ``lower``
+means the same.  Average rewards are refused.
 
 **Coverage coefficients** say how far a log covers a policy.  With d(s, a) = (1/H) sum_h P(s_h = s, a_h = a) under the
 fit, or (1 - discount) sum_t discount^t P(s_t = s, a_t = a) without an end, and mu(s, a) the share of the logged steps:

@@ -4,7 +4,7 @@ For theta in C = {theta : |theta - theta_hat|_{Sigma^-1} <= beta}, and x(s') = r
 
     Q(s, a) = r(s, a) + min over C of E_theta x,      V = max_a Q,
 
-each pair by itself (*rectangular*).  This is the optimist of :mod:`livarot.infinite.planning.optimistic` with the rule of
+each pair by itself (*rectangular*).  This is :mod:`livarot.infinite.planning.optimistic` with the rule of
 :mod:`livarot.planning.pessimistic`, whose value is a certified lower bound of the minimum and whose bound is a value at
 some point of the set, so never below the minimum.  Write B_pi and M for the backups that these two make, T_theta,pi for
 that of a policy in one model and W for the exact one; B_pi v <= T_theta,pi v for all theta in C, and W v <= M v.
