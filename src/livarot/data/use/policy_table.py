@@ -94,7 +94,7 @@ def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: 
     (T, S)); others get the first action.
     """
     sizes = len(labels.states), len(labels.actions)
-    if isinstance(policy, str | Path | pd.DataFrame):
+    if isinstance(policy, str | Path | pd.DataFrame | Table):
         return _from_table(read_table(policy), labels, mdp, visited)
     if mdp is not None:
         return as_probabilities(mdp.problem, policy)
