@@ -312,7 +312,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
         return penalty, False
     raise bad(
         "radius",
-        "and penalty are both given" if radius is not None else "and penalty are both missing",
+        "radius and penalty are both given" if radius is not None else "radius and penalty are both missing",
         cure="give exactly one: radius= for a KL ball, penalty= for a KL penalty",
     )
 
@@ -320,7 +320,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
 @jit
 def _answer_one(values, nominal, level, kind, out):
     """The answer to W equal choices; ``nominal`` becomes the distribution chosen."""
-    x, p, told = lanes(values), lanes(nominal), lanes(out)
+    x, p, numbers = lanes(values), lanes(nominal), lanes(out)
     choice = look(x, p)
     found = answer(choice, lane(level), kind, lane(0.0))
     tilt, sure = found.tilt, found.dual == INFINITE
@@ -329,5 +329,5 @@ def _answer_one(values, nominal, level, kind, out):
         alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
         p[i] = where(sure, alone, p[i] * (grown / tilt.total))
     kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
-    told[0], told[1], told[3] = found.value, found.dual, found.gap
-    told[2] = where(sure, -log_of(choice.others, choice.least), kl)
+    numbers[0], numbers[1], numbers[3] = found.value, found.dual, found.gap
+    numbers[2] = where(sure, -log_of(choice.others, choice.least), kl)
