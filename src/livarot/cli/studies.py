@@ -87,7 +87,9 @@ def plus_minus(console: Console) -> str:
 
 def paper_table(title: str, lines: list[list[str]], sign: str) -> Table:
     """Mean ± sd over seeds of Regret_T / H^1.5, and the share of locked-in seeds."""
-    table = _table(f"Regret / H^1.5, {title}", "regret", "H", *(each.label for each in paper.CONTENDERS))
+    table = _table(
+        f"Regret / H^1.5, {title}", "regret", "H", *(each.label for each in paper.CONTENDERS), "sign oracle", "C log T"
+    )
     for line, following in zip(lines, [*lines[1:], [""]], strict=True):
         table.add_row(*(cell.replace("±", sign) for cell in line), end_section=following[0] != line[0])
     return table

@@ -58,7 +58,7 @@ components.register("variance-bonus", VarianceBonus, "rule: the closed-form vari
 components.register("second-order-bonus", SecondOrderBonus, "rule: first- and second-order bonus")
 components.register("max-norm-bonus", MaxNormBonus, "rule: the largest feature norm as bonus")
 components.register("plug-in", PlugIn, "rule: no optimism")
-components.register("shifted-power", ShiftedPower, "solver of the joint maximum, certified")
+components.register("shifted-power", ShiftedPower, "solver of the joint maximum, to a certified gap")
 components.register("frank-wolfe", FrankWolfe, "solver of the joint maximum, the paper's")
 components.register("literal-exploration", LiteralExploration, "burn-in as printed")
 components.register("state-aware-exploration", StateAwareExploration, "burn-in that looks at the state")
