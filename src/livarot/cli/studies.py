@@ -30,7 +30,7 @@ def reproduce(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> N
     with progress_shown(aside, "reproduce") as progress:
         result = paper.reproduce(n_seeds=n_seeds, horizons=horizons, workers=workers, progress=progress)
     aside.print("reproduce: drawing the figures", highlight=False)
-    console = Console()
+    console = wide_console()
     tables = (paper_table(title, lines, plus_minus(console)) for title, lines in report.rows(result).items())
     _write(console, out, report, result, tables)
 

@@ -124,7 +124,7 @@ def _limits(result: Reproduction) -> str:
     (fixed, over, rate), (paper, over_paper, _) = families
     return (
         f"What can be had: an oracle that knows everything but the signs has {fixed} at the gap independent of T. "
-        f"Regret over the oracle's: {over}. C log T, the least of a consistent learner as T goes to infinity and no "
+        f"Regret over the oracle's: {over}. C log T, the least of a consistent learner for large T and no "
         f"bound at a given T, is {rate} there. At the gap of the paper the oracle itself has {paper}; over it: "
         f"{over_paper}."
     )
