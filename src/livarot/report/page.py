@@ -125,10 +125,7 @@ def data_of(summary: Summary) -> dict[str, Any]:
     from livarot.report.curves import COLOURS, DASHES
 
     panel_names = distinct([panel.name for panel in summary.panels], SELECTED)
-    family_names = distinct([str(family.name) for family in summary.families], SELECTED)
-    axes = list(dict.fromkeys(family.axis for family in summary.families))
-    lines = list(dict.fromkeys(line.name for line in summary.scaling))
-    return {
+    return _scaling(summary) | {
         "agents": summary.agents,
         "short": distinct(summary.agents, SHORT),
         "tiny": distinct(summary.agents, TINY),
@@ -147,12 +144,6 @@ def data_of(summary: Summary) -> dict[str, Any]:
             for panel, short in zip(summary.panels, panel_names, strict=True)
         ],
         "panel_rank": _ranks([panel.name for panel in summary.panels]),
-        "axes": [[axis, axis_name(axis)] for axis in axes],
-        "families": [
-            {"axis": family.axis, "name": name, "episodes": family.episodes}
-            for family, name in zip(summary.families, family_names, strict=True)
-        ],
-        "lines": lines,
         "units": any(one.normalised is not None for one in summary.cells),
         "metrics": [list(metric) for metric in METRICS if any(metric[0] in one.curves for one in summary.cells)],
         "cells": [_cell(one) for one in summary.cells],
@@ -168,6 +159,20 @@ def data_of(summary: Summary) -> dict[str, Any]:
             }
             for one in summary.comparisons
         ],
+    }
+
+
+def _scaling(summary: Summary) -> dict[str, Any]:
+    """Regret against settings: axes, families, names of lines, and the lines."""
+    names = distinct([str(family.name) for family in summary.families], SELECTED)
+    lines = list(dict.fromkeys(line.name for line in summary.scaling))
+    return {
+        "axes": [[axis, axis_name(axis)] for axis in dict.fromkeys(family.axis for family in summary.families)],
+        "families": [
+            {"axis": family.axis, "name": name, "episodes": family.episodes}
+            for family, name in zip(summary.families, names, strict=True)
+        ],
+        "lines": lines,
         "scaling": [
             {
                 "family": line.family,
