@@ -6,7 +6,7 @@ import pytest
 from livarot.report.read_runs import read_runs
 from livarot.report.scaling import axis_order, coordinates
 from livarot.report.summary import summarise
-from livarot.sweeps.keys import Cell
+from livarot.sweeps.experiment.keys import Cell
 from livarot.sweeps.store.store import Store
 from tests.support.stores import columns_of
 

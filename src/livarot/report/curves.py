@@ -27,7 +27,7 @@ from livarot.report.lettering import drawable, escaped, fonts, wrapped
 from livarot.report.read_runs import read_runs, require_runs
 from livarot.report.scaling import AGENT, Scaling, axis_name
 from livarot.report.summary import CellSummary, Comparison, Summary, summarise, told
-from livarot.sweeps.names import Name, counted, distinct, shortened
+from livarot.sweeps.experiment.names import Name, counted, distinct, shortened
 
 MAX_PANELS, MAX_AGENTS, COLUMNS, MAX_TICKS = 9, 8, 3, 8
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences

@@ -30,7 +30,7 @@ from livarot.report.read_runs import Runs, read_runs, require_runs
 from livarot.report.scaling import axis_name
 from livarot.report.statistics import Interval
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
-from livarot.sweeps.names import counted, distinct, natural
+from livarot.sweeps.experiment.names import counted, distinct, natural
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ import numpy as np
 from livarot.core.tolerances import ROUNDING
 from livarot.report.resampling import MIN_SEEDS
 from livarot.report.statistics import Interval, log_log_slope
-from livarot.sweeps.keys import Cell, canonical
-from livarot.sweeps.names import Name, agent_names, environment_names, flat_settings, left_out, of_any_length
+from livarot.sweeps.experiment.keys import Cell, canonical
+from livarot.sweeps.experiment.names import Name, agent_names, environment_names, flat_settings, left_out, of_any_length
 
 if TYPE_CHECKING:
     from livarot.report.read_runs import Runs

@@ -40,8 +40,8 @@ from livarot.report.statistics import (
     probability_of_improvement,
     proportion_interval,
 )
-from livarot.sweeps.keys import Cell, built, unit_scales
-from livarot.sweeps.names import Name, agent_names, environment_names
+from livarot.sweeps.experiment.keys import Cell, built, unit_scales
+from livarot.sweeps.experiment.names import Name, agent_names, environment_names
 
 LEAST_POINTS = 12
 POINTS_IN_ALL = 24_000  # over all cells, so that many cells do not make a larger page

@@ -11,8 +11,8 @@ from livarot.report.page import data_of
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell, unit_scales
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell, unit_scales
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store import housekeeping, tables
 from livarot.sweeps.store.store import Store
 

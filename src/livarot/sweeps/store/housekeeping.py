@@ -16,8 +16,8 @@ import numpy as np
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import write_atomic
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.names import cell_names, printable
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.names import cell_names, printable
 from livarot.sweeps.stale import made
 from livarot.sweeps.store.folders import names_in, own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded, lock_is_held

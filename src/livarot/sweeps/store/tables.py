@@ -25,8 +25,8 @@ from livarot.errors import bad
 from livarot.extras import extras_explained
 from livarot.running.result import COLUMNS, SCALED
 from livarot.storage import replacing, spreadsheet_safe
-from livarot.sweeps.keys import Cell, canonical, unit_scales
-from livarot.sweeps.names import agent_names, environment_names, flat_settings
+from livarot.sweeps.experiment.keys import Cell, canonical, unit_scales
+from livarot.sweeps.experiment.names import agent_names, environment_names, flat_settings
 from livarot.sweeps.store.folders import names_in
 from livarot.sweeps.store.index import CELL_COLUMNS, RUN_COLUMNS
 from livarot.sweeps.store.records import Damaged, is_key
