@@ -152,7 +152,7 @@ def _kind(values: Sequence[Any]) -> pa.DataType:
     return pa.string()
 
 
-def _long_table(store: Store, cell: Cell, fixed: Mapping[str, Any], *, tidy: bool) -> pa.Table | None:
+def _long_table(store: Store, cell: Cell, fixed: Fixed, *, tidy: bool) -> pa.Table | None:
     """The runs of a cell below each other, what they have in common in front; damaged ones left out."""
     tables, seeds = [], store.seeds(cell)
     scales = unit_scales(cell, seeds)
