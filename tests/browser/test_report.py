@@ -97,6 +97,23 @@ def test_regret_against_any_setting(watched, tmp_path):
     assert watched.problems == []
 
 
+def test_an_axis_that_an_environment_does_not_have_cannot_be_chosen(watched, tmp_path):
+    chain = EnvironmentSpec(name="hard-chain", settings={"horizon": [4, 8]})
+    experiment = Experiment(
+        environments=[chain, EnvironmentSpec(name="river-swim")],
+        agents=[AgentSpec(name="psrl")],
+        episodes=[10, 20],
+        seeds=5,
+    )
+    show(watched, written(store_of(tmp_path / "store", experiment), tmp_path / "report.html"))
+    page = watched.page
+    assert page.input_value("#axis") == "horizon"
+    page.select_option("#environment", label="river-swim, T = 10")
+    assert page.input_value("#axis") == "episodes" and page.locator("#scaling .legendtext").count() == 1
+    assert page.locator("#axis option[disabled]").all_text_contents() == ["horizon H"]
+    assert watched.problems == []
+
+
 def test_logarithmic_axes_are_for_what_cannot_be_negative(page):
     axis = "document.getElementById('curves').layout.yaxis.type"
     page.check("#log")

@@ -126,7 +126,7 @@
     }
     say("curves", "no-curves", traces.length > 0 ? "" : ticked().length === 0 ? "No agent is ticked."
       : "None of the ticked agents has this curve.");
-    const title = data.metrics.find((m) => m[0] === metric)[1] + (data.units ? ", in the environment's units" : "");
+    const title = data.metrics.find((m) => m[0] === metric)[1] + (data.units ? ", own units" : "");
     const found = layout("episode", title, {});
     found.xaxis.type = found.yaxis.type = log ? "log" : "linear";
     if (metric === "regret" && !log) found.yaxis.rangemode = "tozero";
@@ -134,6 +134,10 @@
   }
 
   function drawScaling() {
+    const along = (name) => data.scaling.some((l) => data.families[l.family].axis === name && l.panels.includes(panel()));
+    for (const each of axisPicker.options) each.disabled = !along(each.value);
+    const able = data.axes.filter((a) => along(a[0]));
+    if (able.length > 0 && !along(axisPicker.value)) axisPicker.value = able[0][0];
     const axis = data.axes.find((a) => a[0] === axisPicker.value);
     const here = axis ? data.scaling.filter((l) => data.families[l.family].axis === axis[0] && l.panels.includes(panel())) : [];
     const traces = [];
