@@ -37,6 +37,8 @@ from livarot.storage import content_digest
 if TYPE_CHECKING:
     from livarot.model.episodes import Episodes
 
+WITHOUT_END = "it has no end: use the function of livarot.infinite, or give the model a horizon"
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -182,8 +184,8 @@ class Problem:
 
         phi, own = self.features(stage, state, action), require_finite("theta", theta)
         if not len(phi):
-            told = f"{action} does not exist in state {state} at stage {stage}"
-            raise bad("action", told, cure="`available` says which do")
+            message = f"{action} does not exist in state {state} at stage {stage}"
+            raise bad("action", message, cure="`available` says which do")
         if own.shape == self.theta_shape:
             own = own[self.stage_parameter[stage]]
         if own.shape != (self.dim,):
@@ -243,13 +245,13 @@ class Problem:
 
     def _header(self) -> dict[str, Any]:
         names = "horizon n_states n_actions dim param_bound shared_parameter feature_scale"
-        told = {name: getattr(self, name) for name in names.split()}
-        return told if self.units == PLAIN else told | {"units": list(map(float, self.units))}
+        header = {name: getattr(self, name) for name in names.split()}
+        return header if self.units == PLAIN else header | {"units": list(map(float, self.units))}
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
         own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
         more = {"next_reward": self.next_reward, "terminal_reward": self.terminal_reward, "terminal": self.terminal}
-        own |= {name: part for name, part in more.items() if part is not None}  # others' files stay as they were
+        own |= {name: part for name, part in more.items() if part is not None}  # without them, files stay as they were
         return {name: getattr(self.rows, name) for name in STORED} | own
 
 
@@ -325,19 +327,27 @@ class MNLMDP:
 
 def not_a_model(given: Any, index: int | None = None) -> LivarotError:
     """The error for something that should have been an :class:`MNLMDP`."""
-    told = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} is not an MNLMDP"
+    message = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} is not an MNLMDP"
     cure = "give an MNLMDP, such as livarot.envs.hard_chain(5)"
     if isinstance(given, str):
         cure = f"make it: livarot.envs.make({given[:60]!r})"
     elif isinstance(given, Problem):
         cure = "a Problem does not say what theta is: give the MNLMDP"
-    return bad("mdp", told, index=index, cure=cure)
+    elif without_end(given):
+        cure = WITHOUT_END
+    return bad("mdp", message, index=index, cure=cure)
+
+
+def without_end(given: Any) -> bool:
+    """Is it a model of :mod:`livarot.infinite` (which is above this layer)?"""
+    return type(given).__name__ in ("InfiniteMDP", "InfiniteProblem")
 
 
 def require_problem(given: Any) -> None:
     """Refuse something that should have been a :class:`Problem`."""
     if not isinstance(given, Problem):
         cure = "give mdp.problem" if isinstance(given, MNLMDP) else "give a livarot.Problem"
+        cure = WITHOUT_END if without_end(given) else cure
         raise bad("problem", f"{type(given).__name__} is not a Problem", cure=cure)
 
 

@@ -1,35 +1,36 @@
-"""What is paid, in the names of a log: rewards or costs of what can happen in a fitted model.
+"""Rewards or costs of a fitted model, read from what a user gives in the names of the log.
 
-Everything that can be done needs a number: one that is missing is an error, not a 0.  Nothing else may have one.
+Every available (state, action) needs a number: one that is missing is an error, not a 0.  Nothing else may have one.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import read_table
-from livarot.errors import bad, require_finite, require_number, shown
+from livarot.errors import LivarotError, bad, require_finite, require_number, shown
 from livarot.model.labels import Labels, ModelLabels
+from livarot.model.terms.existing import refuse_others
 
-GIVE = "give one for all that can be done, 0 where it is 0"
+GIVE = "give a number for every available (state, action), also where it is 0"
 
 
 class Steps(NamedTuple):
-    """What can happen: the rows of a model, of its tables one after the other."""
+    """What can happen: the rows of a model, table after table."""
 
     labels: ModelLabels  # of the states that have names in the log
     state: IntArray  # (rows,)
     action: IntArray  # (rows,)
     next_state: IntArray  # (rows,)
-    paid: BoolArray  # (S, A): what somebody may do there, and is paid for (S counts the sink of unseen="sink" too)
+    paid: BoolArray  # (S, A): the pairs that need a number (S counts the sink of unseen="sink" too)
 
     @property
     def asked(self) -> BoolArray:
@@ -43,7 +44,8 @@ Transition = Callable[[int, int, int, int], float]
 def read_pay(argument: str, given: Any, steps: Steps, horizon: int | None, sign: float) -> FloatArray | Transition:
     """Rewards or costs as an array (S, A) or (H, S, A), or as a function of the numbers (h, s, a, s').
 
-    What is made up (``unseen=``, stages nobody gets to) has the worst number that was given, or 0 if that is worse.
+    Pairs that the model adds (``unseen=``, stages that are never reached) get the worst number that was given, or 0
+    if that is worse.
     """
     if isinstance(given, pd.Series):
         given = given.to_dict()
@@ -75,17 +77,20 @@ Found = tuple[FloatArray | None, FloatArray | None]  # (S, A) or (H, S, A), or o
 
 
 def _of_array(argument: str, given: Any, steps: Steps, horizon: int | None) -> Found:
-    """Numbers in the order of the labels; those of actions that do not exist are not looked at."""
+    """Numbers in the order of the labels; one for an action that does not exist is refused."""
     known, n_actions = len(steps.labels.states), len(steps.labels.actions)
     try:
         array = np.ma.filled(np.ma.asarray(given).astype(np.float64), np.nan)
     except (TypeError, ValueError) as error:
         cure = "give numbers, a table, a mapping from names, or a function of names"
         raise bad(argument, f"is not an array of numbers ({error})", cure=cure) from error
-    if array.shape in ((), (known,)):
+    spread = array.shape in ((), (known,))
+    if spread:
         array = np.broadcast_to(array[..., None] if array.ndim else array, (known, n_actions))
     paid = steps.paid[:known]
     if array.shape in ((known, n_actions), (horizon, known, n_actions)):
+        if not spread:
+            refuse_others(argument, array, np.broadcast_to(paid, array.shape))
         require_finite(argument, np.where(paid, array, 0.0))
         return array, None
     if array.shape == (known, n_actions, known):
@@ -100,27 +105,32 @@ def _of_array(argument: str, given: Any, steps: Steps, horizon: int | None) -> F
 def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Found:
     """A function of the names (state, action) or (state, action, next_state), asked about what can be done."""
     states, actions = steps.labels.states, steps.labels.actions
-    if _arity(given) == 3:
-        rows = np.zeros(len(steps.state))
+    if required_arguments(given) == 3:
+        rows, places = np.zeros(len(steps.state)), list[Any]()
         for i in np.flatnonzero(steps.asked).tolist():
             to = int(steps.next_state[i])
             after = states[to] if to < len(states) else None  # the sink has no name of the user's
-            rows[i] = require_number(argument, given(states[steps.state[i]], actions[steps.action[i]], after))
+            places.append((states[steps.state[i]], actions[steps.action[i]], after))
+        rows[steps.asked] = _numbers(argument, places, [given(*place) for place in places])
         return None, rows
-    array = np.zeros((len(states), len(actions)))
-    for s, a in np.argwhere(steps.paid[: len(states)]).tolist():
-        array[s, a] = require_number(argument, given(states[s], actions[a]))
+    array, paid = np.zeros((len(states), len(actions))), steps.paid[: len(states)]
+    places = [(states[s], actions[a]) for s, a in np.argwhere(paid).tolist()]
+    array[paid] = _numbers(argument, places, [given(*place) for place in places])
     return array, None
 
 
-def _arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must be given; 2 where it does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
+def _numbers(argument: str, keys: Sequence[Any], values: Sequence[Any]) -> list[float]:
+    """Finite numbers; others are refused with the first key."""
+    found, wrong = [], list[int]()
+    for i, value in enumerate(values):
+        try:
+            found.append(require_number(argument, value))
+        except LivarotError:
+            wrong.append(i)
+    if wrong:
+        message = f"{shown(keys[wrong[0]])} has {shown(values[wrong[0]])}, not a finite number"
+        raise bad(argument, message, count=len(wrong), cure="give finite numbers")
+    return found
 
 
 def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
@@ -133,9 +143,10 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
     if any(len(_parts(key, states)) == 3 for key in given):
         happens = set(zip(steps.state.tolist(), steps.action.tolist(), steps.next_state.tolist(), strict=True))
     foreign: list[Any] = []
-    for key, value in given.items():
-        number, parts = require_number(argument, value), _parts(key, states)
-        places = tuple(_place(argument, key, part, labels) for part, labels in zip(parts, (states, actions, states)))  # noqa: B905
+    _refuse_unknown(argument, given, steps.labels)
+    for key, number in zip(given, _numbers(argument, [*given], [*given.values()]), strict=True):
+        parts = _parts(key, states)
+        places = tuple(labels.index(part) for part, labels in zip(parts, (states, actions, states), strict=False))
         if len(parts) == 1:
             by_state[places[0]] = number
             if number != 0.0 and not steps.paid[places[0]].any():
@@ -147,9 +158,9 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
         else:
             by_row[places] = number  # type: ignore[index]
     if foreign:
-        told = f"{foreign[0]!r} has one, and does not exist in the model"
-        cure = "leave it out, make the action available; what the end is worth is terminal_reward or terminal_cost"
-        raise bad(argument, told, count=len(foreign), cure=cure)
+        message = f"{foreign[0]!r} has a number, but does not exist in the model"
+        cure = "leave it out, or make the action available; the value of an end is terminal_reward or terminal_cost"
+        raise bad(argument, message, count=len(foreign), cure=cure)
     array = np.where(np.isnan(by_pair), by_state[:, None], by_pair)
     if not by_row:
         _require_all(argument, np.isnan(array) & steps.paid[:known], steps.labels)
@@ -170,15 +181,25 @@ def _parts(key: Any, states: Labels) -> tuple[Any, ...]:
     return (key,) if whole else key
 
 
-def _place(argument: str, key: Any, part: Any, labels: Labels) -> int:
-    try:
-        known = part in labels
-    except TypeError:
-        known = False
-    if not known:
+def _refuse_unknown(argument: str, given: Mapping[Any, Any], labels: ModelLabels) -> None:
+    """Refuse keys with names that the model does not have."""
+    kinds, wrong = (labels.states, labels.actions, labels.states), list[tuple[Any, Labels]]()
+    for key in given:
+        for part, own in zip(_parts(key, labels.states), kinds, strict=False):
+            if not _named(part, own):
+                wrong.append((key, own))
+                break
+    if wrong:
         forms = "a state, a (state, action) or a (state, action, next_state)"
-        raise bad(argument, f"{shown(key)} is not {forms} of the model", cure=f"names are {labels!r}")
-    return labels.index(part)
+        told = f"{shown(wrong[0][0])} is not {forms} of the model"
+        raise bad(argument, told, count=len(wrong), cure=f"names are {wrong[0][1]!r}")
+
+
+def _named(part: Any, labels: Labels) -> bool:
+    try:
+        return part in labels
+    except TypeError:
+        return False
 
 
 def _require_all(argument: str, lost: BoolArray, labels: ModelLabels) -> None:
@@ -186,8 +207,8 @@ def _require_all(argument: str, lost: BoolArray, labels: ModelLabels) -> None:
     if lost.any():
         pairs = np.argwhere(lost).tolist()
         few = ", ".join(repr((labels.states[s], labels.actions[a])) for s, a in pairs[:3])
-        told = f"{len(pairs)} (state, action) have none, such as {few}"
-        raise bad(argument, told, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
+        message = f"{len(pairs)} (state, action) have no number, such as {few}"
+        raise bad(argument, message, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
 
 
 def is_table(given: Any) -> bool:
@@ -202,8 +223,8 @@ def is_table(given: Any) -> bool:
 def table_of_pay(argument: str, given: Any, columns: Columns, labels: ModelLabels) -> dict[Any, float]:
     """A table with the columns state, (action, (next_state,)) and the number as a mapping from names.
 
-    The columns are called as in the log, or so; the number is in a column called as the argument.  Terminal rewards
-    belong to states.
+    The columns have these names, or those of the log; the number is in a column with the name of the argument.
+    Terminal rewards belong to states.
     """
     table = read_table(given)
     own = {"state": columns.state, "action": columns.action, "next_state": columns.next_state}
@@ -225,7 +246,7 @@ def table_of_pay(argument: str, given: Any, columns: Columns, labels: ModelLabel
 
 
 def _column_of(argument: str, names: tuple[str, ...]) -> str:
-    """terminal_cost may stand in a column called so, or cost."""
+    """The column of the numbers: that of terminal_cost is called so, or just cost."""
     return next((name for name in (argument, argument.removeprefix("terminal_")) if name in names), argument)
 
 
@@ -239,6 +260,6 @@ def meant(argument: str, labels: Labels, given: Any) -> Any:
         return given
     found = [label for label in labels if str(label) == str(given)]
     if len(found) != 1:
-        told = f"{given!r} is not known" if not found else f"{given!r} has two meanings"
-        raise bad(argument, told, cure=f"{labels!r}")
+        message = f"{given!r} is not known" if not found else f"{given!r} fits two labels"
+        raise bad(argument, message, cure=f"{labels!r}")
     return found[0]

@@ -63,12 +63,17 @@ def plan_optimistic(
     an end it is what :func:`livarot.infinite.solve_optimistic` gives for the same set.
     """
     if isinstance(mdp, InfiniteMDP):
-        check_own(fit, mdp.stage)
-        own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
-        assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
-        return infinite.solve_optimistic(mdp, inverse(own.matrix, "confidence set"), radius=own.radius, rule=rule)
+        return infinite.solve_optimistic(mdp, **stationary_set(fit, mdp, level, kind), rule=rule)
     plan: Plan = optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
     return plan.in_units(mdp.problem)
+
+
+def stationary_set(fit: MNLTransition, mdp: InfiniteMDP, level: float, kind: str) -> dict[str, Any]:
+    """``fit.confidence_set(level, kind)`` as :mod:`livarot.infinite` takes it: a covariance and a radius."""
+    check_own(fit, mdp.stage)
+    own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
+    assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
+    return {"covariance": inverse(own.matrix, "confidence set"), "radius": own.radius}
 
 
 def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
@@ -184,13 +189,7 @@ def support_check(
     *other* pairs determined, or from ``unseen=``.  Without an end visits are discounted, (1 - discount) sum discount^t,
     so that they add up to 1, and there is no ``first_stage``.
     """
-    if isinstance(mdp, InfiniteMDP):
-        check_own(fit, mdp.stage)
-        visits = discounted_visits(mdp, policy)[None]
-    else:
-        check_own(fit, mdp)
-        table = as_probabilities(mdp.problem, solve(mdp).policy if policy is None else policy)
-        visits = value_and_gradient(mdp.problem, transition_kernel(mdp), table)[2]
+    visits = expected_visits(fit, mdp, policy)
     labels, count, total = labels_of(mdp), observed_counts(fit, mdp), visits.sum(axis=0)
     rows = [(int(s), int(a)) for s, a in np.argwhere((total > 0.0) & (count < min_count) & decided(fit, mdp)[:, None])]
     frame = pd.DataFrame(
@@ -214,6 +213,16 @@ def decided(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP) -> BoolArray:
     found[fit.choices_.state] = True
     found[len(fit.states_) :] = True  # the sink of unseen="sink" is reached by what was never logged
     return found if terminal is None else np.asarray(found & ~terminal)
+
+
+def expected_visits(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:
+    """P(s_h = s, a_h = a) of a policy under the fit, (H, S, A); without an end discounted ones, (1, S, A)."""
+    if isinstance(mdp, InfiniteMDP):
+        check_own(fit, mdp.stage)
+        return discounted_visits(mdp, policy)[None]
+    check_own(fit, mdp)
+    table = as_probabilities(mdp.problem, solve(mdp).policy if policy is None else policy)
+    return value_and_gradient(mdp.problem, transition_kernel(mdp), table)[2]
 
 
 def discounted_visits(mdp: InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:

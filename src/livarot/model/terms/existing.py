@@ -1,4 +1,4 @@
-"""Which actions exist in which state, and where an episode ends: what users say about it, in numbers.
+"""Which actions exist in which state, and where an episode ends: from what users give to arrays.
 
 A pair (state, action) exists at a stage if it has a row in the stage's table.  A terminal state has no action: the
 episode is over there, and V_h(s) is its terminal reward at every stage h.  Inside, its action 0 leads back to it, with
@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.arrays import BoolArray, Int32Array, IntArray
-from livarot.errors import bad, shown
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from livarot.errors import LivarotError, bad, shown
 from livarot.model.labels import Labels
 
 
 def number_named(argument: str, given: Any, labels: Labels | None, size: int) -> int:
-    """The number of a state or action: by its name where there are names; itself where none or all names are texts."""
+    """The number of a state or action, from its name; a number is itself if no names are given, or only texts."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.bool_)
     if labels is not None and isinstance(given, Hashable) and given in labels:
         return labels.index(given)
     if labels is not None and not (whole and all(isinstance(name, str) for name in labels)):
         raise bad(argument, f"{shown(given)} is not a name of the model", cure=f"use one of {labels!r}")
     if not whole or not 0 <= given < size:
-        raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure="give numbers, or names= to the model")
+        cure = "give a number, or give the model names: states=, actions="
+        raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure=cure)
     return int(given)
 
 
@@ -87,6 +88,36 @@ def _ragged(
         for action in own:
             mask[s, number_named("available", action, actions, shape[2])] = True
     return mask
+
+
+def refuse_others(argument: str, numbers: FloatArray, exists: BoolArray) -> None:
+    """Refuse numbers for actions that do not exist, arrays of one shape; 0, NaN and infinity say that there is none."""
+    ghost = np.argwhere(~exists & np.isfinite(numbers) & (numbers != 0.0))
+    if len(ghost):
+        where = tuple(int(i) for i in ghost[0])
+        told = f"an action that does not exist has {numbers[where]:.6g} at ({'h, ' * (len(where) == 3)}s, a)"
+        cure = (
+            "leave it 0 (NaN, in a NumPy array), or make the action available; what an end is worth is terminal_reward="
+        )
+        raise bad(argument, told, index=where, count=len(ghost), cure=cure)
+
+
+def known_places(
+    argument: str, keys: Iterable[Any], labels: tuple[Labels | None, ...], sizes: tuple[int, ...]
+) -> dict[Any, tuple[int, ...]]:
+    """The numbers of the states and actions in the keys of a table; keys with others are refused, all at once."""
+    found: dict[Any, tuple[int, ...]] = {}
+    wrong: list[tuple[Any, LivarotError]] = []
+    for key in keys:
+        try:
+            kinds = zip(key, labels, sizes, strict=False)
+            found[key] = tuple(number_named(argument, part, names, size) for part, names, size in kinds)
+        except LivarotError as error:
+            wrong.append((key, error))
+    if wrong:
+        told = f"{shown(wrong[0][0])} has a state or an action that the model does not have"
+        raise bad(argument, told, count=len(wrong), cure=wrong[0][1].cure)
+    return found
 
 
 def require_actions(counts: IntArray, stage_table: Int32Array, terminal: BoolArray | None) -> None:
