@@ -87,6 +87,8 @@ def scalings(cells: Sequence[CellSummary], runs: Runs) -> tuple[list[Family], li
     lines: list[Scaling] = []
     for axis in sorted({name for place in places for name in place}, key=axis_order):
         here = [k for k, place in enumerate(places) if axis in place and cells[k].values.mean() > ROUNDING]
+        if len({places[k][axis] for k in here}) < 2:
+            continue
         groups = [found for found in _groups(cells, here, axis) if len({places[k][axis] for k in found}) > 1]
         if not groups:
             continue
@@ -112,11 +114,12 @@ def _groups(cells: Sequence[CellSummary], here: Sequence[int], axis: str) -> Ite
     With T as the axis, environments whose ``n_episodes`` is a fixed number come together by it; the others by being
     given the number of episodes of their runs.
     """
-    own, tied = (_grouped(cells, here, axis, tied=tied) for tied in (False, True))
-    taken = {k for group in own.values() for k in group if len(group) > 1}
-    yield from (group for group in own.values() if len(group) > 1)
+    own = [group for group in _grouped(cells, here, axis, tied=False).values() if len(group) > 1]
+    yield from own
     if axis == EPISODES:
-        yield from ([k for k in group if k not in taken] for group in tied.values())
+        taken = {k for group in own for k in group}
+        tied = _grouped(cells, here, axis, tied=True).values()
+        yield from ([k for k in group if k not in taken] for group in tied)
 
 
 def _grouped(cells: Sequence[CellSummary], here: Sequence[int], axis: str, *, tied: bool) -> dict[str, list[int]]:

@@ -94,8 +94,9 @@ def totals(
     table = joined.sort_values([*CELL_COLUMNS[1:], "seed"], ignore_index=True)
     scale = np.ones(len(table))
     asked: dict[str, float | None] = {}
+    places = table.groupby("cell").indices
     for cell in cells:
-        here = np.flatnonzero(table["cell"].to_numpy() == cell.key)
+        here = places.get(cell.key, np.empty(0, dtype=np.int64))
         found = unit_scales(cell, table["seed"].iloc[here].tolist(), asked)
         scale[here] = 1.0 if found is None else found
     changed = {name: table[name] * scale for name in IN_UNITS} if (scale != 1.0).any() else {}
