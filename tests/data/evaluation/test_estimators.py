@@ -79,7 +79,9 @@ def test_an_episode_is_judged_by_a_regression_without_it():
         total += (x[i] - columns[i] @ np.linalg.lstsq(columns[others], x[others])[0]) ** 2
     found = interval(x, 0.95, scores)
     assert found.standard_error == pytest.approx(np.sqrt(total) / 40, rel=1e-10)
-    assert found.value == x.mean() and found.upper - found.value == pytest.approx(2.028 * found.standard_error, rel=1e-3)
+    assert found.value == x.mean() and found.upper - found.value == pytest.approx(
+        2.028 * found.standard_error, rel=1e-3
+    )
 
 
 def test_one_episode_with_all_the_weight():
