@@ -85,7 +85,7 @@ def test_an_episode_is_judged_by_a_regression_without_it():
 
 
 def test_one_episode_with_all_the_weight():
-    _, table, policy = random_log(3)
+    table = random_log(3)[1]
     log = read_episodes(table, probability="b")
     weight = np.zeros_like(log.reward)
     weight[2] = 1.0

@@ -32,19 +32,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
-from livarot.core.arrays import BoolArray, FloatArray
+from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.data.fitting.likelihood import reach
 from livarot.data.fitting.newton import Maximum
 from livarot.data.fitting.sandwich import covariance_kind, inverse, middle
 from livarot.data.reading.choices import Choices
+from livarot.data.reading.table import warn
 from livarot.errors import bad, require_probability
+
+if TYPE_CHECKING:
+    from livarot.data.estimator import MNLTransition
 
 SHRINK = tuple(4.0**-k for k in range(16))  # of q: small samples need a narrower one
 SCALES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)  # of the prior, in units of the coefficients
@@ -53,6 +58,11 @@ SCALES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)  # of the prior, in units of t
 def covariance(choices: Choices, found: Maximum, reg: float, kind: str) -> FloatArray:
     """The covariance of an estimate: kinds and formulas in :mod:`livarot.data.fitting.sandwich`."""
     kind = covariance_kind(kind, choices)
+    free = np.diag(found.hessian) > 0.0
+    if reg == 0.0 and free.any() and not free.all():
+        kept, whole = np.flatnonzero(free), np.zeros_like(found.hessian)
+        whole[np.ix_(kept, kept)] = covariance(choices.keep_columns(kept.tolist()), _at(found, kept), reg, kind)
+        return whole
     bread = inverse(found.hessian + reg * np.eye(choices.dim))
     if kind == "hessian":
         return bread
@@ -72,15 +82,65 @@ def overruled(found: Maximum, reg: float) -> BoolArray:
     return np.asarray((np.abs(reg * posterior @ found.theta) > np.sqrt(variance)) | (reg * variance > 0.5))
 
 
+def warn_of_bias(fit: MNLTransition) -> None:
+    """Say where a ridge decides more than the data."""
+    wrong = [overruled(found, float(fit.reg)) for found in fit.maxima_]
+    if any(one.any() for one in wrong):
+        names = [name for name, one in zip(fit.columns_, np.any(wrong, axis=0), strict=True) if one]
+        number = sum(int(one.sum()) for one in wrong)
+        warn(
+            f"the ridge decides {number} of {fit.theta_.size} coefficients more than "
+            f"the data do ({', '.join(names[:3])}): their intervals are around a shifted estimate; lower reg"
+        )
+
+
+def confidence_sets(fit: MNLTransition, level: float, kind: str) -> list[Ellipsoid]:
+    """One set per parameter, which hold together; see :meth:`livarot.data.MNLTransition.confidence_set`."""
+    level = require_probability("level", level)
+    if kind not in ("wald", "finite-sample"):
+        raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
+    if kind == "finite-sample" and (fit.choices_.cluster is not None or fit.choices_.log_weight is not None):
+        raise bad("kind", "'finite-sample' knows neither clusters nor weights", cure="use 'wald'")
+    each = 1.0 - (1.0 - level) / len(fit.maxima_)
+    if kind == "wald":
+        if fit.reg > 0:
+            warn_of_bias(fit)
+        both = zip(fit.maxima_, fit._covariances(), strict=True)
+        return [wald_set(found.theta, cov, each) for found, cov in both]
+    parts = zip(fit.maxima_, fit._groups(fit.choices_), strict=True)
+    return [finite_sample_set(part, found, each) for found, (_, part) in parts]
+
+
 def wald_set(theta: FloatArray, cov: FloatArray, level: float) -> Ellipsoid:
     """The Wald ellipsoid of the module's first line."""
     level = require_probability("level", level)
-    return Ellipsoid(theta, inverse(cov, "covariance"), math.sqrt(chi2.ppf(level, len(theta))))
+    n_free = int((np.diag(cov) > 0.0).sum())
+    return Ellipsoid(theta, _filled(inverse(cov, "covariance")), math.sqrt(chi2.ppf(level, n_free)))
+
+
+def _at(found: Maximum, kept: IntArray) -> Maximum:
+    """The coefficients that were estimated."""
+    inner = found.hessian[np.ix_(kept, kept)]
+    return found._replace(theta=found.theta[kept], gradient=found.gradient[kept], hessian=inner)
+
+
+def _filled(matrix: FloatArray) -> FloatArray:
+    """An axis for the coefficients that are held at 0: any will do, since no choice depends on them."""
+    size = np.diag(matrix)
+    if (size > 0.0).all() or not (size > 0.0).any():
+        return matrix
+    return np.asarray(matrix + np.diag(np.where(size > 0.0, 0.0, size[size > 0.0].mean())))
 
 
 def finite_sample_set(choices: Choices, found: Maximum, level: float) -> Ellipsoid:
     """The ellipsoid of the module's step 4."""
     level = require_probability("level", level)
+    free = np.diag(found.hessian) > 0.0
+    if free.any() and not free.all():
+        kept, whole = np.flatnonzero(free), np.zeros_like(found.hessian)
+        few = finite_sample_set(choices.keep_columns(kept.tolist()), _at(found, kept), level)
+        whole[np.ix_(kept, kept)] = few.matrix
+        return Ellipsoid(found.theta, _filled(whole), few.radius)
     d, hessian = choices.dim, found.hessian
     size = np.sqrt(np.diag(hessian))
     try:

@@ -130,6 +130,8 @@ def _information(fit: MNLTransition, mdp: MNLMDP, visits: FloatArray) -> float:
         own = visits if fit.homogeneous else visits[k : k + 1]
         steps = part.with_counts(_as_counts(part, own / len(own), by_stage=fit.homogeneous and _staged(mdp)))
         needed = derivatives(steps, thetas[k]).hessian
+        free = np.diag(cov) > 0.0  # no step depends on the others
+        needed, cov = needed[np.ix_(free, free)], cov[np.ix_(free, free)]
         known = inverse(cov, "covariance") / part.n_choices
         size = np.sqrt(np.diag(known))
         scaled = (needed / size / size[:, None], known / size / size[:, None])
