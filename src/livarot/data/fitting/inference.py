@@ -23,6 +23,15 @@ have been collected adaptively (each choice drawn from the model given the past)
    L(theta_hat) >= -|g|_{H^-1} t + (exp(-D t) + D t - 1)/D^2``, and the set lies in the ellipsoid
    |theta - theta_hat|_H <= t, t the largest root of that bound = b.
 
+Pairwise radius (asymptotic; certain).  A plan's bound for a (state, action) p depends on theta* - theta_hat only
+through the differences A_p of its features.  It holds if ``T_p = |projection of z on the rows of A_p Cov^(1/2)|^2 <=
+c^2``, where z is N(0, I) in large samples and T_p is chi-square with rank A_p degrees of freedom; the image of the
+ellipsoid of radius c under A_p is exactly that set.  So the bounds of all pairs hold together, with probability
+``level``, over the ellipsoid of radius c with ``sum over different projections of P(chi2_rank > c^2) = 1 - level``
+(union bound).  The Wald radius serves *all* directions (Scheffe), and is larger where the pairs need few of them: with
+eight actions of one coefficient each, 3.94 against 2.73.  :func:`pairwise_radius` is the smaller of the two; both
+depend on features and Cov only.
+
 s is not chosen from the data: the prior is a mixture of SCALES with equal weights, which adds log(number of scales)
 to b.  The likelihood-ratio set is a relative of that of Lee, Yun and Jun (2024); its price over the Wald set is about
 (d/2) log n in b.
@@ -31,6 +40,7 @@ to b.  The likelihood-ratio set is a relative of that of Lee, Yun and Jun (2024)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,10 +57,13 @@ from livarot.data.fitting.sandwich import covariance_kind, inverse, middle
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import warn
 from livarot.errors import bad, require_probability
+from livarot.model.probabilities import kernel_layout
+from livarot.model.problem import Problem
 
 if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
+MOST_PAIRS = 20_000  # with more, a union bound over them is not worth its time
 SHRINK = tuple(4.0**-k for k in range(16))  # of q: small samples need a narrower one
 SCALES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)  # of the prior, in units of the coefficients
 
@@ -130,6 +143,47 @@ def _filled(matrix: FloatArray) -> FloatArray:
     if (size > 0.0).all() or not (size > 0.0).any():
         return matrix
     return np.asarray(matrix + np.diag(np.where(size > 0.0, 0.0, size[size > 0.0].mean())))
+
+
+def pairwise_radius(problem: Problem, sets: Sequence[Ellipsoid], level: float) -> float:
+    """Radius of Wald sets, in the units of the problem, over which the bounds of all (state, action) hold together."""
+    widest = max(own.radius for own in sets)
+    ranks: list[int] = []
+    for table, parameter, _ in kernel_layout(problem).jobs:
+        half = cholesky(sets[parameter].matrix, lower=True)
+        found = _projections(problem, int(table), half)
+        if found is None:
+            return widest
+        ranks += found
+    if not ranks:
+        return widest
+
+    def excess(c: float) -> float:
+        return float(np.sum(chi2.sf(c**2, np.array(ranks)))) - (1.0 - level)
+
+    return widest if excess(widest) >= 0.0 else float(brentq(excess, 0.0, widest))
+
+
+def _projections(problem: Problem, table: int, half: FloatArray) -> list[int] | None:
+    """Ranks of the different projections of a table's pairs; None where one has full rank, or there are too many."""
+    rows, per_table = problem.rows, problem.n_states * problem.n_actions
+    met: set[bytes] = set()
+    ranks: dict[bytes, int] = {}
+    for pair in range(table * per_table, (table + 1) * per_table):
+        phi = rows.features(pair)
+        apart = phi[1:] - phi[:1]
+        key = apart.tobytes()
+        if key in met or not apart.any():
+            continue
+        met.add(key)
+        if len(met) > MOST_PAIRS:
+            return None
+        left, size, _ = np.linalg.svd(solve_triangular(half, apart.T, lower=True), full_matrices=False)
+        basis = left[:, size > 1e-10 * size[0]]
+        if basis.shape[1] == problem.dim:
+            return None
+        ranks[(np.round(basis @ basis.T, 8) + 0.0).tobytes()] = basis.shape[1]
+    return list(ranks.values())
 
 
 def finite_sample_set(choices: Choices, found: Maximum, level: float) -> Ellipsoid:

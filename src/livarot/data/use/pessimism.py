@@ -7,7 +7,9 @@ The policy is chosen with the same data and needs no correction: the inequality 
 
 ``kind="wald"``           C is {theta : (theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)}, Cov the fit's
                           covariance (Hessian, sandwich, ...): the level holds in large samples.  With one parameter per
-                          stage each of the K sets has level 1 - (1 - level)/K (union bound).
+                          stage each of the K sets has level 1 - (1 - level)/K (union bound).  Where the differences of
+                          features of the (state, action) span few directions, a smaller radius keeps the level
+                          (:func:`livarot.data.fitting.inference.pairwise_radius`), and is taken.
 ``kind="finite-sample"``  holds for every sample size (:mod:`livarot.data.fitting.inference`); wider.
 
 Both suppose that the model is right, and that rewards, start and reachable sets are known.  ``lower`` is conservative:
@@ -98,7 +100,7 @@ def plan_pessimistic(
     ``lower`` is a lower confidence bound of the policy's true value, of that level: for large samples if ``"wald"``,
     for all of them if ``"finite-sample"`` (what is supposed: :mod:`livarot.data.use.pessimism`).
     """
-    sets, radius = confidence_ellipsoids(fit, mdp, level, kind)
+    sets, radius = confidence_ellipsoids(fit, mdp, level, kind, pairwise=True)
     plan = pessimistic_plan(mdp.problem, sets, radius, solver)
     policy = plan.policy[0]
     nominal = start_value(mdp.problem, transition_kernel(mdp), as_probabilities(mdp.problem, policy))
