@@ -164,7 +164,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         choices, never = self._read(X, y), []
         while True:
             try:
-                told = self._estimate(choices)
+                told = self._estimate(choices, "drop" if never else self.collinear)  # what that makes collinear goes
                 break
             except NotIdentified as error:
                 everything = isinstance(self.reachable, str) and not isinstance(X, Choices)
@@ -174,21 +174,19 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
                 never += left.attrs["left_out"]
                 choices = self._read(X, y, reachable=left)
         if never:
-            told = ["; ".join((never_told(never), *told[:1])), *told[1:]]
+            told = ["; ".join((never_told(never), *told))]
         for text in told:
             warn(text)
         return self
 
-    def _estimate(self, choices: Choices) -> list[str]:
+    def _estimate(self, choices: Choices, collinear: str) -> list[str]:
         """Fit to choices; gives the texts of warnings."""
         reg, shared = float(self.reg), bool(self.homogeneous)
         kind = covariance_kind(self.covariance, choices)
-        choices, at_zero, dropped, told = pruned(
-            choices, self.collinear, formula=self.formula is not None, ridge=reg > 0.0
-        )
+        choices, at_zero, dropped, told = pruned(choices, collinear, formula=self.formula is not None, ridge=reg > 0.0)
         free: Any = itertools.repeat(None)
         if not shared and reg == 0.0:
-            choices, free, more = held_back(choices, self._groups(choices), self.collinear)
+            choices, free, more = held_back(choices, self._groups(choices), collinear)
             told += more
         found: list[Maximum] = []
         covariances = []
