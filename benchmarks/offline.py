@@ -1,4 +1,6 @@
-"""Plans and evaluations from a log alone: ``python -m benchmarks.offline [--logs 500] [--json] [--figure FILE]``
+"""Plans and evaluations from a log alone: ``python -m benchmarks.offline [--logs 500] [--only PART] ...``
+
+``--only plans`` or ``--only evaluations`` does one of the two parts; ``--json``; ``--figure FILE`` draws the plans.
 
 **Plans.**  A ward (synthetic): patients have one of five levels of health, eight treatments move them up or down a
 level, six visits, pay = health.  A treatment's effect is one coefficient, drawn from N(0, 1) for every log; the fit has
@@ -232,6 +234,16 @@ def draw(found: dict[tuple[str, int], dict[str, Any]]) -> Figure:
 
 def report(plans: list[dict[str, Any]], evaluations: list[dict[str, Any]], n_logs: int) -> None:
     print(f"{n_logs} logs each; +- one standard error")
+    if plans:
+        report_plans(plans)
+    if evaluations:
+        print("intervals of 95 %: share that holds the true value, rms error, mean standard error")
+    for row in evaluations:
+        left = f"{row['policy']:<6}{row['behaviour']:<8}{row['estimator']:<24}{100 * row['covered']:6.1f} %"
+        print(f"{left}{row['rms_error']:9.4f}{row['standard_error']:9.4f}  effective {row['effective']:.0f}")
+
+
+def report_plans(plans: list[dict[str, Any]]) -> None:
     print(f"{'log':<9}{'episodes':>8}  {'plan':<18}{'claims':>8}{'true':>8}  holds   more than nominal  information")
     for row in plans:
         more = f"{row['more_than_nominal'][0]:+7.3f} +- {row['more_than_nominal'][1]:.3f}"
@@ -245,27 +257,25 @@ def report(plans: list[dict[str, Any]], evaluations: list[dict[str, Any]], n_log
         gains = [row["more_than_nominal"] for row in plans if (row["log"], row["plan"]) == (kind, "pessimistic")]
         verdict = "no worse" if all(mean > -2.0 * error for mean, error in gains) else "WORSE"
         print(f"{kind} logs: the pessimistic policy is {verdict} than the nominal one")
-    print("intervals of 95 %: share that holds the true value, rms error, mean standard error")
-    for row in evaluations:
-        left = f"{row['policy']:<6}{row['behaviour']:<8}{row['estimator']:<24}{100 * row['covered']:6.1f} %"
-        print(f"{left}{row['rms_error']:9.4f}{row['standard_error']:9.4f}  effective {row['effective']:.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Plans and evaluations from a log alone.")
     parser.add_argument("--logs", type=int, default=500)
+    parser.add_argument("--only", choices=("plans", "evaluations"), default=None)
     parser.add_argument("--figure", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # that coverage is poor is the subject
-        found = plan_study(options.logs)
-        plans, evaluations = plan_table(found), evaluation_study(options.logs)
+        found = plan_study(options.logs) if options.only != "evaluations" else {}
+        plans = plan_table(found)
+        evaluations = evaluation_study(options.logs) if options.only != "plans" else []
     if options.json:
         print(json.dumps({"plans": plans, "evaluations": evaluations}, indent=1))
     else:
         report(plans, evaluations, options.logs)
-    if options.figure is not None:
+    if options.figure is not None and found:
         buffer = io.BytesIO()
         draw(found).savefig(buffer, format="png", dpi=150)
         write_atomic(options.figure, buffer.getvalue())

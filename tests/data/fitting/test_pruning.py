@@ -8,6 +8,7 @@ import pytest
 
 import livarot
 from livarot.data import (
+    Choices,
     MNLTransition,
     NotIdentified,
     bootstrap,
@@ -24,6 +25,7 @@ from livarot.data import (
     wald_test,
     warm_start,
 )
+from livarot.data.fitting.separation import separation
 from livarot.errors import LivarotError
 
 
@@ -104,10 +106,10 @@ def test_what_was_dropped_is_in_the_file(tmp_path):
 
 def test_a_ridge_is_not_advised_where_there_is_one():
     """At most one warning about columns, and none that advises reg > 0."""
-    log = ratings(8).assign(u=1.0)
+    log = ratings(6).assign(u=1.0)  # fewer than coefficients
     _, told = heard(lambda: MNLTransition(features=["next_state", "state:next_state"], action=None, reachable="all",
                                           reg=1.0).fit(log))  # fmt: skip
-    assert told and not any("reg > 0" in text for text in told)
+    assert any("the ridge decides" in text for text in told) and not any("reg > 0" in text for text in told)
     assert sum("the ridge alone decides" in text for text in told) <= 1
 
 
@@ -130,6 +132,14 @@ def test_nearly_collinear_is_not_separable():
         with pytest.raises(LivarotError, match="collinear") as caught:
             MNLTransition(features=["x", "p"]).fit(nearly(small))
         assert "separable" not in str(caught.value)
+
+
+@pytest.mark.parametrize("small", [1e-6, 1e-8, 1e-9])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_direction_along_which_nothing_moves_proves_nothing(small, sign):
+    data = nearly(small)
+    choices = Choices.from_arrays(data[["x", "p"]].to_numpy(), chosen=data.chosen, choice=data.choice)
+    assert separation(choices, sign * np.array([2.0, -1.0]), np.ones(2)) is None
 
 
 def staged(n=900, seed=0):
