@@ -161,7 +161,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         column.
         """
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
-        choices, never = self._read(X, y), []
+        choices = self._read(X, y)
+        never: list[str] = []
         while True:
             try:
                 told = self._estimate(choices, "drop" if never else self.collinear)  # what that makes collinear goes
