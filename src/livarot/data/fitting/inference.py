@@ -113,7 +113,7 @@ def confidence_sets(fit: MNLTransition, level: float, kind: str) -> list[Ellipso
     if kind not in ("wald", "finite-sample"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
     if kind == "finite-sample" and (fit.choices_.cluster is not None or fit.choices_.log_weight is not None):
-        raise bad("kind", "'finite-sample' knows neither clusters nor weights", cure="use 'wald'")
+        raise bad("kind", "'finite-sample' does not allow for clusters or weights", cure="use 'wald'")
     each = 1.0 - (1.0 - level) / len(fit.maxima_)
     if kind == "wald":
         if fit.reg > 0:

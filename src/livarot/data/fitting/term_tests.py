@@ -94,7 +94,7 @@ def lr_test(fit: MNLTransition, term: str | Sequence[str]) -> LikelihoodRatio:
     if float(fit.reg) > 0.0:
         raise bad("fit", "has a ridge: the test is for maximum likelihood", cure="fit with reg=0, or use wald_test")
     if fit.choices_.log_weight is not None or fit.choices_.cluster is not None:
-        raise bad("fit", "has weights or clusters, so its likelihood is none", cure="use wald_test")
+        raise bad("fit", "has weights or clusters, so its likelihood cannot be compared", cure="use wald_test")
     out = chosen_columns(fit, term)
     small = 0.0
     for (where, part), found, held in zip(fit._groups(fit.choices_), fit.maxima_, fit.held_, strict=True):
