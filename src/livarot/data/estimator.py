@@ -30,6 +30,8 @@ from livarot.errors import bad, require_non_negative, require_probability
 from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
 from livarot.model.problem import Problem
+from livarot.system.progress import Asked as Progress
+from livarot.system.progress import counted
 
 
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
@@ -150,24 +152,28 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     # --- fitting
 
-    def fit(self, X: Any, y: Any = None) -> MNLTransition:
+    def fit(self, X: Any, y: Any = None, *, progress: Progress = None) -> MNLTransition:
         """Fit to a table, the path of a table, or :class:`~livarot.data.Choices`.
 
         ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
-        column.
+        column.  ``progress`` counts Newton steps as :func:`livarot.run` counts episodes: None is a bar if the fit
+        takes long in a terminal or a notebook.  An interrupted fit leaves the estimator as it was.
         """
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
         reg, tol, max_iter = float(self.reg), float(self.tol), int(self.max_iter)
-        choices = self._read(X, y)
-        kind = covariance_kind(self.covariance, choices)
-        choices, at_zero, dropped = pruned(choices, self.collinear, formula=self.formula is not None)
         found: list[Maximum] = []
         covariances = []
-        for where, part in self._groups(choices):
-            known = at_zero if self.homogeneous else None
-            result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where, at_zero=known)
-            found.append(result)
-            covariances.append(covariance(part, result, reg, kind))
+        with counted(progress, None, "Newton steps") as count:
+            choices = self._read(X, y)
+            kind = covariance_kind(self.covariance, choices)
+            choices, at_zero, dropped = pruned(choices, self.collinear, formula=self.formula is not None)
+            if count is not None:
+                count(0)  # the table is read
+            for where, part in self._groups(choices):
+                known = at_zero if self.homogeneous else None
+                result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where, at_zero=known, count=count)
+                found.append(result)
+                covariances.append(covariance(part, result, reg, kind))
         return self._fitted(choices, found, covariances, kind, dropped)
 
     def _fitted(

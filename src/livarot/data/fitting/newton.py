@@ -34,6 +34,7 @@ from livarot.data.fitting.separation import NotIdentified, check_identified, sep
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import warn
 from livarot.errors import bad
+from livarot.system.progress import Count
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class _Search(NamedTuple):
     tol: float
     max_iter: int
     stride: int = 1  # only every stride-th block of the data is read
+    count: Count | None = None  # called with 1 after each step
 
 
 def maximise(
@@ -82,10 +84,11 @@ def maximise(
     max_iter: int = 100,
     where: str = "",
     at_zero: Derivatives | None = None,
+    count: Count | None = None,
 ) -> Maximum:
     """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage.
 
-    ``at_zero`` are the derivatives at theta = 0, if they are known already."""
+    ``at_zero`` are the derivatives at theta = 0, if they are known already; ``count`` is told of each step."""
     zero = _point(choices, np.zeros(choices.dim), reg, at=at_zero)
     _remarks(choices, reg, where)
     check_identified(choices, zero.at, ridge=reg > 0.0, where=where)
@@ -96,7 +99,7 @@ def maximise(
         theta = _sample_start(choices, reg, scale, stride)
         trial = _point(choices, theta, reg) if theta is not None else zero
         point = trial if trial.objective < zero.objective else zero
-    search = _Search(reg, scale, tol, max_iter)
+    search = _Search(reg, scale, tol, max_iter, count=count)
     point, decrement, certificate, n_iter, converged = _descend(choices, point, search, zero.at.spread, where)
     if not converged:
         warn(
@@ -158,7 +161,7 @@ def _descend(
     choices: Choices, point: _Point, search: _Search, spread: FloatArray | None = None, where: str = ""
 ) -> tuple[_Point, float, float, int, bool]:
     """Newton steps until the certificate holds; without ``spread`` separation is not looked for."""
-    reg, scale, tol, max_iter, stride = search
+    reg, scale, tol, max_iter, stride, count = search
     asked, last = False, math.inf
     for n_iter in range(max_iter + 1):
         step = _newton_step(point, scale)
@@ -186,6 +189,8 @@ def _descend(
                 break
             length *= 0.5
         last, point = decrement, trial
+        if count is not None:
+            count(1)
     return point, decrement, certificate, max_iter, False
 
 
