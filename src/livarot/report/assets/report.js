@@ -6,7 +6,7 @@
   const dashes = ["solid", "dash", "dot", "dashdot", "longdashdot"];
   const at = (id) => document.getElementById(id);
   const colour = (agent) => colours[agent % colours.length];
-  const dash = (agent) => dashes[Math.floor(agent / colours.length) % dashes.length];
+  const dash = (agent) => dashes[agent % dashes.length];
   // plotly reads a few tags and entities in its texts, and mathematics between dollars
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
   const narrow = () => window.innerWidth < 700;
