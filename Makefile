@@ -25,11 +25,11 @@ help:
 setup: $(STAMP) $(WARM)
 
 # Wheels only: no code of a package runs while it is installed.  The lock is complete, so pip resolves nothing; it would
-# miss gym, which icu-sepsis asks for and nobody here imports.
+# miss gym, which icu-sepsis asks for and nobody here imports.  Python compiles what is imported, and no more.
 $(STAMP): requirements-dev.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
-		-r requirements-dev.lock
+		--no-compile -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
