@@ -73,7 +73,7 @@ class _Search(NamedTuple):
     tol: float
     max_iter: int
     stride: int = 1  # only every stride-th block of the data is read
-    count: Count | None = None  # called with 1 after each step
+    tell: Count | None = None  # called with 1 after each step
 
 
 def maximise(
@@ -99,7 +99,7 @@ def maximise(
         theta = _sample_start(choices, reg, scale, stride)
         trial = _point(choices, theta, reg) if theta is not None else zero
         point = trial if trial.objective < zero.objective else zero
-    search = _Search(reg, scale, tol, max_iter, count=count)
+    search = _Search(reg, scale, tol, max_iter, tell=count)
     point, decrement, certificate, n_iter, converged = _descend(choices, point, search, zero.at.spread, where)
     if not converged:
         warn(
@@ -161,7 +161,7 @@ def _descend(
     choices: Choices, point: _Point, search: _Search, spread: FloatArray | None = None, where: str = ""
 ) -> tuple[_Point, float, float, int, bool]:
     """Newton steps until the certificate holds; without ``spread`` separation is not looked for."""
-    reg, scale, tol, max_iter, stride, count = search
+    reg, scale, tol, max_iter, stride, tell = search
     asked, last = False, math.inf
     for n_iter in range(max_iter + 1):
         step = _newton_step(point, scale)
@@ -189,8 +189,8 @@ def _descend(
                 break
             length *= 0.5
         last, point = decrement, trial
-        if count is not None:
-            count(1)
+        if tell is not None:
+            tell(1)
     return point, decrement, certificate, max_iter, False
 
 
