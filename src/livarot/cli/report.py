@@ -32,17 +32,21 @@ def register(app: typer.Typer) -> None:
 def report(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the files (STORE/report).")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="SETTING", help="Axis of scaling.pdf: dim, gap, episodes, agent.reg, ...")
+    ] = None,
+    controls: Annotated[bool, typer.Option("--controls", help="Draw the uniform policy and the oracle too.")] = False,
     imports: Imports = None,
 ) -> None:
     """One interactive page, figures for a paper and a LaTeX table."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors(), warnings_shown():
+    with one_line_errors("report,sweep"), warnings_shown():
         import_modules(imports)
         from livarot.report.page import report as write_report
 
         folder = store / "report" if out is None else out
-        written = write_report(store, folder)
+        written = write_report(store, folder, controls=controls, against=against)
         typer.echo(f"{len(written)} files in {folder}; open {written[0]}")
 
 
@@ -58,7 +62,7 @@ def board(
     """Watch a sweep fill a store and compare its runs, in a browser on this machine; it only reads."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("board"):
         import_modules(imports)  # refused here, in one line; the server imports them itself
         board_command(store, port, host or [], imports or [])
 

@@ -75,6 +75,7 @@ class Coverage(NamedTuple):
             return "no confidence sets"
         kind = "sound sets" if self.sound else "sets"
         promise = "nothing promised" if self.promised is None else f"promised {100.0 * self.promised:g} %"
+        promise += "" if self.promised is None or self.sound else " by a theory"
         seen = f"theta* in all sets at all times in {100.0 * self.always:.3g} % of {self.n_seeds} seeds"
         return f"{kind}, {promise}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
 
@@ -133,7 +134,7 @@ class RunResult:
         if self.units.scale != 1.0:
             lines["normalised"] = f"{self.columns['regret'].sum(axis=1).mean():.6g}, for rewards in [0, 1]"
         if self.covered.count():
-            lines["coverage"] = f"{self.covered.mean():.2%} of episodes have theta* in all sets"
+            lines["coverage"] = str(self.coverage())
         return lines
 
     @cached_property
@@ -270,7 +271,8 @@ class RunResult:
         curves = self.cumulative_realised_regret if realised else self.cumulative_regret
         low, high = np.quantile(curves, (0.1, 0.9), axis=0)
         episodes = np.arange(1, self.n_episodes + 1)
-        (line,) = axes.plot(episodes, curves.mean(axis=0), label=label or self.agent)
+        style = ("-", "--", "-.", ":")[len(axes.lines) % 4]  # told apart in grey too
+        (line,) = axes.plot(episodes, curves.mean(axis=0), linestyle=style, label=label or self.agent)
         axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
         axes.set_ylabel("cumulative regret" + (" (realised)" if realised else ""))

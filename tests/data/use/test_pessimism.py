@@ -1,10 +1,12 @@
 """Pessimistic plans from a fit: lower confidence bounds, and how far a log covers a policy."""
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import livarot
 from livarot.data import (
@@ -28,19 +30,18 @@ def true_value(fit, policy, horizon=6):
 
 
 def test_no_parameter_of_the_set_is_worth_less():
-    """A fine grid of the Wald set, used at all stages."""
+    """A fine grid of what the pairs ask for, used at all stages: one coefficient per action, so theta is in a box."""
     fit = fitted(150)
     mdp = to_mdp(fit)
     plan = plan_pessimistic(fit, mdp, 0.95)
-    found, free = fit.confidence_set(0.95), fit.to_mdp(PAYS, 6, "new", param_bound=50.0, terminal="broken").problem
+    free = fit.to_mdp(PAYS, 6, "new", param_bound=50.0, terminal="broken").problem
+    reach = norm.isf(0.05 / 2 / 2) * np.sqrt(np.diag(fit.covariance_))  # two sides, two actions
     worst = math.inf
-    for angle in np.linspace(0, 2 * np.pi, 90):
-        edge = found.support([np.cos(angle), np.sin(angle)])
-        for share in np.linspace(0.0, 1.0, 8):
-            theta = found.center + share * (edge - found.center)
-            value = livarot.evaluate(livarot.MNLMDP(free, theta[None] * free.feature_scale), plan.policy)[0]
-            worst = min(worst, float(value @ free.start))
-    assert plan.lower < worst < plan.nominal
+    for x, y in itertools.product(np.linspace(-1.0, 1.0, 21), repeat=2):
+        theta = fit.theta_ + reach * [x, y]
+        value = livarot.evaluate(livarot.MNLMDP(free, theta[None] * free.feature_scale), plan.policy)[0]
+        worst = min(worst, float(value @ free.start))
+    assert worst - 0.3 * (plan.nominal - worst) < plan.lower < worst < plan.nominal
     assert plan.nominal == pytest.approx(float(livarot.evaluate(mdp, plan.policy)[0] @ mdp.problem.start), abs=1e-12)
     assert plan.lower <= plan.upper <= plan_optimistic(fit, mdp, 0.95).start_value[0]
     assert plan_pessimistic(fit, mdp, 0.5).lower > plan.lower
@@ -117,17 +118,12 @@ def test_without_an_end():
     assert plan.lower == pytest.approx(long.lower, abs=1e-5) and plan.nominal == pytest.approx(long.nominal, abs=1e-7)
     assert plan.lower <= plan.upper == pytest.approx(long.upper, abs=1e-5)
     assert np.array_equal(np.where(mdp.problem.terms.terminal, 0, plan.policy), long.policy[0])
-    found, free = (
-        fit.confidence_set(0.95),
-        fit.to_mdp(PAYS, discount=0.9, start="new", param_bound=50.0, terminal="broken"),
-    )
-    scale = free.problem.stage.feature_scale
-    for angle in np.linspace(0, 2 * np.pi, 60):
-        edge = found.support([np.cos(angle), np.sin(angle)])
-        for share in np.linspace(0.0, 1.0, 5):
-            theta = (found.center + share * (edge - found.center)) * scale
-            other = InfiniteMDP(livarot.MNLMDP(free.stage.problem, theta[None]), free.terms)
-            assert policy_value(other, plan.policy) @ mdp.problem.start >= plan.lower
+    free = fit.to_mdp(PAYS, discount=0.9, start="new", param_bound=50.0, terminal="broken")
+    reach = norm.isf(0.05 / 2 / 2) * np.sqrt(np.diag(fit.covariance_))  # two sides, two actions
+    for x, y in itertools.product(np.linspace(-1.0, 1.0, 17), repeat=2):
+        theta = (fit.theta_ + reach * [x, y]) * free.problem.stage.feature_scale
+        other = InfiniteMDP(livarot.MNLMDP(free.stage.problem, theta[None]), free.terms)
+        assert policy_value(other, plan.policy) @ mdp.problem.start >= plan.lower
     assert plan_pessimistic(fit, mdp, 0.5).lower > plan.lower
     assert plan_pessimistic(fit, mdp, kind="finite-sample").lower < plan.lower
     assert plan.value.shape == plan.policy.shape == (4,)

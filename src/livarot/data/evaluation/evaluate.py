@@ -262,8 +262,8 @@ def _refit(log: LoggedEpisodes, fit: MNLTransition, kept: Any) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the fit has already warned about the data
         found = [
-            maximise(own, reg=float(fit.reg), tol=float(fit.tol), max_iter=int(fit.max_iter)).theta
-            for _, own in fit._groups(part)
+            maximise(own, reg=float(fit.reg), tol=float(fit.tol), max_iter=int(fit.max_iter), free=~held).theta
+            for (_, own), held in zip(fit._groups(part), fit.held_, strict=True)
         ]
     return np.stack(found)
 

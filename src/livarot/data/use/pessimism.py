@@ -7,7 +7,9 @@ The policy is chosen with the same data and needs no correction: the inequality 
 
 ``kind="wald"``           C is {theta : (theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)}, Cov the fit's
                           covariance (Hessian, sandwich, ...): the level holds in large samples.  With one parameter per
-                          stage each of the K sets has level 1 - (1 - level)/K (union bound).
+                          stage each of the K sets has level 1 - (1 - level)/K (union bound).  Where the differences of
+                          features of the (state, action) span few directions, a smaller radius keeps the level
+                          (:func:`livarot.data.fitting.inference.pairwise_radius`), and is taken.
 ``kind="finite-sample"``  holds for every sample size (:mod:`livarot.data.fitting.inference`); wider.
 
 Both suppose that the model is right, and that rewards, start and reachable sets are known.  ``lower`` is conservative:
@@ -109,13 +111,13 @@ def plan_pessimistic(
     """
     policy: Any
     if isinstance(mdp, InfiniteMDP):
-        own = infinite.solve_pessimistic(mdp, **stationary_set(fit, mdp, level, kind), solver=solver)
+        own = infinite.solve_pessimistic(mdp, **stationary_set(fit, mdp, level, kind, pairwise=True), solver=solver)
         policy, value = own.policy, own.value
         nominal, lower, upper = (
             worth_at_start(mdp.problem, one) for one in (infinite.policy_value(mdp, policy), own.lower, own.upper)
         )
     else:
-        sets, radius = confidence_ellipsoids(fit, mdp, level, kind)
+        sets, radius = confidence_ellipsoids(fit, mdp, level, kind, pairwise=True)
         plan = pessimistic_plan(mdp.problem, sets, radius, solver)
         policy, value = plan.policy[0], plan.value[0]
         nominal = start_value(mdp.problem, transition_kernel(mdp), as_probabilities(mdp.problem, policy))
@@ -149,6 +151,8 @@ def _information(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, visits: FloatArr
         own = visits if fit.homogeneous else visits[k : k + 1]
         steps = part.with_counts(_as_counts(part, own / len(own), by_stage=fit.homogeneous and _staged(mdp)))
         needed = derivatives(steps, thetas[k]).hessian
+        free = np.diag(cov) > 0.0  # no step depends on the others
+        needed, cov = needed[np.ix_(free, free)], cov[np.ix_(free, free)]
         known = inverse(cov, "covariance") / part.n_choices
         size = np.sqrt(np.diag(known))
         scaled = (needed / size / size[:, None], known / size / size[:, None])

@@ -31,6 +31,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.inference import pairwise_radius
 from livarot.data.fitting.sandwich import inverse
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.data.use.to_mdp import labels_of
@@ -68,22 +69,34 @@ def plan_optimistic(
     return plan.in_units(mdp.problem)
 
 
-def stationary_set(fit: MNLTransition, mdp: InfiniteMDP, level: float, kind: str) -> dict[str, Any]:
-    """``fit.confidence_set(level, kind)`` as :mod:`livarot.infinite` takes it: a covariance and a radius."""
+def stationary_set(
+    fit: MNLTransition, mdp: InfiniteMDP, level: float, kind: str, *, pairwise: bool = False
+) -> dict[str, Any]:
+    """:func:`confidence_ellipsoids` as :mod:`livarot.infinite` takes them: a covariance and a radius."""
     check_own(fit, mdp.stage)
     own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
     assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
-    return {"covariance": inverse(own.matrix, "confidence set"), "radius": own.radius}
+    small = pairwise_radius(mdp.stage.problem, [own], level) if pairwise and kind == "wald" else own.radius
+    return {"covariance": inverse(own.matrix, "confidence set"), "radius": min(small, own.radius)}
 
 
-def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
-    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius."""
+def confidence_ellipsoids(
+    fit: MNLTransition, mdp: MNLMDP, level: float, kind: str, *, pairwise: bool = False
+) -> tuple[Estimate, float]:
+    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius.
+
+    ``pairwise`` Wald sets are smaller: bounds of all (state, action) hold over them, and nothing else is promised.
+    """
     check_own(fit, mdp)
     found = fit.confidence_set(level, kind, problem=mdp.problem)
     sets = [found] if isinstance(found, Ellipsoid) else found
     radius = max(own.radius for own in sets)
     if radius == 0.0:
         raise bad("level", "the confidence set is a point")
+    if pairwise and kind == "wald":
+        small = pairwise_radius(mdp.problem, sets, level)
+        if small < min(own.radius for own in sets):
+            radius, sets = small, [Ellipsoid(own.center, own.matrix, small) for own in sets]
     # one radius for all stages: |theta - c|_A <= r_k is |theta - c|_{A (r/r_k)^2} <= r
     dense = np.stack([own.matrix * (radius / own.radius) ** 2 for own in sets])
     center = np.stack([own.center for own in sets])
