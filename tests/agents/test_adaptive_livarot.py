@@ -8,7 +8,7 @@ from livarot import envs
 from livarot.agents import AdaptiveLivarot, Livarot
 from livarot.agents.adaptive_livarot import GUESS, block_sizes
 from livarot.errors import LivarotError
-from livarot.estimation.prior_fit import fit_pool, learned_variance, pooled_prior, with_mean_unknown
+from livarot.estimation.prior_fit import fit_pool, learned_prior, pooled_prior, with_mean_unknown
 from livarot.planning.optimistic.rules import JointMaximum
 from tests.support import field
 from tests.support.episodes import play_agent
@@ -20,8 +20,8 @@ def test_without_pooling_the_ridge_is_learned():
     fits = [t for t in range(60) if log["states"][t + 1].next_fit != log["states"][t].next_fit]
     assert fits[:5] == [0, 1, 2, 3, 4] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
     last = log["states"][fits[-1] + 1]
-    variance = learned_variance(last.estimate, 4.0, 1.0)[0]
-    assert last.prior.precision[0, 0] == pytest.approx(1 / variance, rel=1e-12)
+    np.testing.assert_array_equal(last.prior.precision, learned_prior(mdp.problem, last.estimate, 4.0, 1.0).precision)
+    assert last.prior.precision[0, 0] != 1.0
     assert end.pool.mean.shape == (1, 0)
     kept = play_agent(mdp, AdaptiveLivarot(learn_reg=False), 10, seed=1)[1]
     np.testing.assert_array_equal(kept.prior.precision[0], mdp.problem.rows.pack_identity())
@@ -40,6 +40,15 @@ def test_with_pooling_the_stages_share_a_mean():
     apart = AdaptiveLivarot(beta_scale=0.3)
     plan = apart.plan(mdp.problem, apart.init(mdp.problem), None)
     np.testing.assert_allclose(plan.gram[0, 0], mdp.problem.rows.pack_identity(1 / (2 * 0.3 * 2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("horizon", "share"), [(4, 1.0), (10, 1.0), (25, 0.4)])
+@pytest.mark.parametrize(("pooling", "scale"), [(False, 0.05), (True, 0.1)])
+def test_many_stages_share_a_budget(horizon, share, pooling, scale):
+    problem, default = envs.hard_chain(horizon, gap=0.5 / horizon).problem, AdaptiveLivarot(pooling=pooling)
+    given = AdaptiveLivarot(pooling=pooling, beta_scale=scale * share)
+    own, same = (agent.plan(problem, agent.init(problem), None).gram for agent in (default, given))
+    np.testing.assert_allclose(own, same, rtol=1e-12)
 
 
 def test_sizes_of_blocks():
