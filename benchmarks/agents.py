@@ -238,7 +238,7 @@ def oracle_of(store: Store, problem: str) -> float | None:
     horizon, dim = CHAINS[problem]
 
     def made() -> dict[str, Any]:
-        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim)
+        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim, n_runs=4000 if dim == 2 else 1000)
         return {"mean": found.mean, "se": found.se, "worst": float(found.regret.max())}
 
     return float(store.of(f"{problem}/sign-oracle", made)["mean"])

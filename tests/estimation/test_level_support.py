@@ -73,6 +73,30 @@ def test_without_data_the_set_is_a_ball():
     np.testing.assert_allclose(reach.upper[0], 1.5 * size, atol=1e-7)
 
 
+def test_where_the_estimate_is_on_the_ball():
+    """Points of the ball and of the level set, drawn near the boundary, never reach further; without data for a
+    direction the ball alone counts; and the smallest levels leave nothing but the estimate."""
+    rng, bound, level = np.random.default_rng(8), 0.4, 1.5
+    mdp = to_mdp(random_model(rng, H=1, S=3, A=2, d=2, U=2, offsets=True), shared=True)
+    problem, history = mdp.problem, history_of(mdp, rng, 60, 1)
+    hat = fit_history(problem, np.zeros((1, *problem.theta_shape)), history, REG, bound=bound).theta
+    assert np.linalg.norm(hat) == pytest.approx(bound, rel=1e-9)
+    data, found = data_of(mdp, history, 0, 0), contrasts(problem)
+    limit = penalised(data, hat[0, 0]) + level
+    draws = rng.normal(size=(4000, 2))
+    draws *= (bound * rng.random(len(draws)) ** 0.2 / np.linalg.norm(draws, axis=1))[:, None]
+    inside = np.array([x for x in draws if penalised(data, x) <= limit])
+    assert 100 < len(inside) < 3900
+    reach = reach_of(problem, hat, history, REG, np.full((1, 1), level), bound)
+    own, ends = found.wanted[0], inside @ found.vectors.T
+    assert (ends.max(axis=0) <= reach.upper[0, 0] + 1e-9)[own].all()
+    assert (ends.min(axis=0) >= reach.lower[0, 0] - 1e-9)[own].all()
+    assert (reach.upper - reach.lower)[0, 0][own].max() < 1.3 * np.ptp(ends, axis=0)[own].max()
+    reach = reach_of(problem, hat, history, REG, np.full((1, 1), 1e-12), bound)
+    np.testing.assert_allclose(reach.upper[0, 0][own], (hat[0, 0] @ found.vectors.T)[own], atol=1e-5)
+    np.testing.assert_allclose(reach.lower[0, 0][own], (hat[0, 0] @ found.vectors.T)[own], atol=1e-5)
+
+
 def test_contrasts_are_those_of_reachable_pairs():
     problem = envs.hard_chain(4, gap=0.1).problem
     found = contrasts(problem)

@@ -10,9 +10,8 @@ latter is shrunk towards a mean that the stages share, in place of 0.  Pooling i
 within a fifth of the sign oracle, but where stages differ it has more regret (docs/agents.md).
 
 **One budget for all stages.**  ``scale`` is .05 (.1 with pooling) for up to ten parameters, and 10/K of that beyond.
-The bonuses of K stages add up in the value of the first state, and theta may lose the log-likelihood K scale d in all of
-them together: beyond ten stages that is kept constant.  With the same scale for all, chains of 20 and 30 stages are
-explored too much: 524 and 1330 in place of the figures in docs/agents.md.
+The bonuses of K stages add up in the value of the first state, and theta may lose the log-likelihood K scale d in all
+of them together: beyond ten stages that is kept constant.  With one scale for all, long chains are explored too much.
 
 Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See
 :class:`livarot.agents.SoundLivarot` for sets with a proof.  Cost: Newton steps from the last estimate on counts

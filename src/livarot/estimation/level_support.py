@@ -10,6 +10,11 @@ With level = radius^2/2 of :mod:`livarot.estimation.level_set` the set holds the
 u(s) = sqrt(2 (F(theta(s)) - F(theta_hat))) grows, nearly linearly, with slope s w'H^-1 w/u (H the Hessian there);
 Newton's method on it, inside a bracket, takes a few steps, each with a few damped Newton steps for theta(s).
 
+**The ball.**  On |theta| <= B, F(theta) <= F(theta_hat) + level implies the same of F + mu/2 |theta|^2 with the level
+raised by mu/2 (B^2 - |theta_hat|^2), for every mu >= 0.  We take mu = -grad F(theta_hat) . theta_hat/|theta_hat|^2, the
+multiplier of the ball if theta_hat lies on its boundary, and 0 inside: then theta_hat minimises the new F, which is
+meant below (reg + mu in place of reg).  And no bound is larger than B |w|.
+
 **Certificate**, whatever the solver did: for every s > 0 and theta, with r = grad F(theta) - s w,
 
     max w . theta' <= w . theta + (F(theta_hat) + level - F(theta))/s + |r|^2/(2 reg s).
@@ -94,10 +99,7 @@ def contrasts(problem: Problem) -> Contrasts:
 def reach_of(
     problem: Problem, theta: FloatArray, history: History, reg: float, level: FloatArray, bound: float = math.inf
 ) -> Reach:
-    """How far all contrasts reach over the sets around theta (R, K, d), for levels (R, K) > 0, within the B-ball.
-
-    The ball is respected by |w . theta| <= B |w| only, so this may be more than the maximum over the intersection.
-    """
+    """How far all contrasts reach over the sets around theta (R, K, d), for levels (R, K) > 0, within the B-ball."""
     check_history(problem, history, len(theta))
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
     check_shape("level", level, theta.shape[:2])
@@ -106,7 +108,8 @@ def reach_of(
     found, shape = contrasts(problem), (*theta.shape[:2], len(contrasts(problem).vectors))
     ahead = np.ascontiguousarray(found.vectors[:, problem.rows.block_coords])
     reach = Reach(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    _reach(learn_model(problem), theta, tuple(history), (float(reg), level), ahead, found.wanted, tuple(reach))
+    settings = float(reg), float(bound), level
+    _reach(learn_model(problem), theta, tuple(history), settings, ahead, found.wanted, tuple(reach))
     most = bound * np.linalg.norm(found.vectors, axis=1)
     return Reach(np.maximum(reach.lower, -most), np.minimum(reach.upper, most), reach.attained)
 
@@ -127,7 +130,7 @@ def _reach(bundle, theta, history, settings, vectors, wanted, reach):
     """The bounds of every (replica, parameter, contrast)."""
     model, d = opened(bundle), theta.shape[2]
     size = model.graph.gram_start[len(model.graph.gram_start) - 1]
-    (pairs, counts, used), (reg, level), (lower, upper, attained) = history, settings, reach
+    (pairs, counts, used), (reg, bound, level), (lower, upper, attained) = history, settings, reach
     rows, packed = np.empty((6, d)), np.empty((2, size))
     small, square = np.empty((5, model.longest)), np.empty(model.longest**2)
     x, local, w = view(rows), view(small), view(vectors)
@@ -135,12 +138,18 @@ def _reach(bundle, theta, history, settings, vectors, wanted, reach):
     blocks = Blocks(model.graph.block_start, model.graph.gram_start)
     for r in range(theta.shape[0]):
         for k in range(theta.shape[1]):
-            data = _Data(part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k]), reg)
+            seen = part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k])
             for i in range(d):
                 x[2][i] = theta[r, k, model.graph.block_coords[i]]
             copy(x[2], point.x)
+            derivatives(model.graph, blocks, _Data(*seen, reg), point)
+            square, more = dot(point.x, point.x), 0.0
+            if bound < math.inf and square > 0.0:
+                more = max(-dot(point.gradient, point.x) / square, 0.0)
+            data = _Data(*seen, reg + more)
+            raised = level[r, k] + (0.5 * more * max(bound * bound - square, 0.0) if more > 0.0 else 0.0)
             loss = derivatives(model.graph, blocks, data, point)
-            work = _Work(x[2], loss, level[r, k], x[3], x[4], view(packed)[1])
+            work = _Work(x[2], loss, raised, x[3], x[4], view(packed)[1])
             for n in range(len(vectors)):
                 if wanted[k, n]:
                     high, inside_high = support(model.graph, blocks, data, w[n], 1.0, work, point)

@@ -57,7 +57,6 @@ def test_discount_rewards_of_next_states_and_terminal_rewards():
         2,
         features=lambda h, s, a: ([0, 1], [[0.0], [1.0 if a else -0.5]]),
         theta=[0.7],
-        shared_parameter=True,
         reward=lambda h, s, a, s2: float(s2 == 1) - 0.3 * a,
         terminal_reward=[0.0, 2.0],
         discount=0.9,
