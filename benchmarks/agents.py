@@ -15,9 +15,9 @@ uniform policy's regret in the last fifth of the episodes.  On the chain there i
 (``livarot.theory.sign_oracle``).
 
 Every result is one line of FILE, written when it is there: the same command goes on where it was interrupted, and
-several may share a file if they have different problems or agents.  ``--table`` prints FILE as Markdown, ``--json`` as
-the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known reachable sets is historical (the plan at
-theta = 0 is optimal) and not among the problems.
+several may share a file if they have different problems or agents.  ``--table`` prints FILE as two Markdown tables
+(means, and what a mean hides), ``--json`` as the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known
+reachable sets is historical (the plan at theta = 0 is optimal) and not among the problems.
 """
 
 from __future__ import annotations
@@ -254,20 +254,33 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
             if default is None or best is None:
                 continue
             row = {"env": problem, "agent": name, "tuned": f"{problem}/{name}/tuned" in store.rows}
+            row["oracle_mean"] = store.rows.get(f"{problem}/sign-oracle", {}).get("mean")
             row |= {f"default_{key}": value for key, value in default.items() if key != "key"}
             row |= {f"regret_{key}": value for key, value in best.items() if key != "key"}
             rows.append(row)
     return rows
 
 
-def cell(row: dict[str, Any], prefix: str) -> str:
-    numbers = [row[f"{prefix}_{name}"] for name in ("mean", "se", "median", "worst")]
-    text = "{:.3g}±{:.2g} ({:.3g}, {:.3g}".format(*numbers)
-    return f"{text}, {100 * row[f'{prefix}_locked_in']:.0f} %)"
+def mean_cell(row: dict[str, Any]) -> str:
+    """Default, and tuned after a bar; * where the best point was the smallest or largest that was tried."""
+    text = "{default_mean:.3g}±{default_se:.2g}".format(**row)
+    if not row["tuned"]:
+        return text
+    return text + " / {regret_mean:.3g}±{regret_se:.2g}".format(**row) + ("\\*" if row["regret_edge"] else "")
 
 
-def table(store: Store) -> str:
-    """Markdown: mean ± s.e. (median, worst seed, lock-in rate), default and where it is there tuned."""
+def tail_cell(row: dict[str, Any]) -> str:
+    """Median, worst seed and lock-in rate, default and tuned."""
+    kinds = ("default", "regret") if row["tuned"] else ("default",)
+    texts = []
+    for kind in kinds:
+        median, worst, locked = (row[f"{kind}_{name}"] for name in ("median", "worst", "locked_in"))
+        texts.append(f"{median:.3g}, {worst:.3g}, {100 * locked:.0f} %")
+    return " / ".join(texts)
+
+
+def table(store: Store, cell: Callable[[dict[str, Any]], str]) -> str:
+    """Markdown, a line per problem and a column per agent."""
     rows = rows_of(store)
     names = [name for name in FIELD if any(row["agent"] == name for row in rows)]
     by = {(row["env"], row["agent"]): row for row in rows}
@@ -277,10 +290,7 @@ def table(store: Store) -> str:
             continue
         oracle = store.rows.get(f"{problem}/sign-oracle")
         cells = [problem, "–" if oracle is None else f"{oracle['mean']:.3g}±{oracle['se']:.2g}"]
-        for name in names:
-            row = by.get((problem, name))
-            text = "–" if row is None else cell(row, "default")
-            cells.append(text + (f"; tuned {cell(row, 'regret')}" if row is not None and row["tuned"] else ""))
+        cells += ["–" if (problem, name) not in by else cell(by[problem, name]) for name in names]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -296,7 +306,8 @@ def main() -> int:
     options = parser.parse_args()
     store = Store(options.store)
     if options.table or options.json:
-        print(table(store) if options.table else json.dumps(rows_of(store), indent=1))
+        tables = table(store, mean_cell) + "\n\n" + table(store, tail_cell)
+        print(tables if options.table else json.dumps(rows_of(store), indent=1))
         return 0
     problems, names = options.only.split(","), options.agents.split(",")
     unknown = [x for x in problems if x not in PROBLEMS] + [x for x in names if x not in FIELD]

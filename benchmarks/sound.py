@@ -1,10 +1,10 @@
 """What a proof costs: ``python -m benchmarks.sound [--json] [--part coverage] [--part regret] [--episodes 1000]``.
 
 *coverage*: over 500 seeds, is theta* in the sets of all stages in all of 1000 episodes at once, for the three levels of
-``SoundLivarot`` (promise: 95 %) and for its maximum over the set itself, for ``Livarot.theory()`` and for the default ``Livarot()``; the smallest share of the
-seeds over stages and episodes too; how often optimism was violated among the seeds that were covered (it must be
-never); and how conservative a level is: beta over the 95 % quantile (over seeds) of what it has to bound, the largest
-L(theta*) - L(theta_hat) over stages, at the end of the run.
+``SoundLivarot`` (promise: 95 %) and for its maximum over the set itself, for ``Livarot.theory()`` and for the default
+``Livarot()``; the smallest share of the seeds over stages and episodes too; how often optimism was violated among the
+seeds that were covered (it must be never); and how conservative a level is: beta over the 95 % quantile (over seeds) of
+what it has to bound, the largest L(theta*) - L(theta_hat) over stages, at the end of the run.
 
 *regret*: exact regret of the same agents after 1000, 10^4 and 10^5 episodes, with standard error, median and worst
 seed, and the share of seeds that lock in (regret of the last fifth more than half of the uniform policy's).  20 seeds,

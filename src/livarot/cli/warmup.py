@@ -165,6 +165,7 @@ def _learning(mdp: MNLMDP) -> list[Step]:
         DriftingLivarot(),
         Uniform(),
         Oracle(solve(mdp).policy),
+        *([SoundLivarot(optimism="level set")] if mdp.problem.max_reachable == 2 else []),
     )
     return [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
 
