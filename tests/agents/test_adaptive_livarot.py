@@ -20,8 +20,10 @@ def test_without_pooling_the_ridge_is_learned():
     fits = [t for t in range(60) if log["states"][t + 1].next_fit != log["states"][t].next_fit]
     assert fits[:5] == [0, 1, 2, 3, 4] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
     last = log["states"][fits[-1] + 1]
-    np.testing.assert_array_equal(last.prior.precision, learned_prior(mdp.problem, last.estimate, 4.0, 1.0).precision)
-    assert last.prior.precision[0, 0] != 1.0
+    first = AdaptiveLivarot().first_ridge(mdp.problem)
+    learned = learned_prior(mdp.problem, last.estimate, 4.0, 1.0 / first)
+    np.testing.assert_array_equal(last.prior.precision, learned.precision)
+    assert last.prior.precision[0, 0] != first
     assert end.pool.mean.shape == (1, 0)
     kept = play_agent(mdp, AdaptiveLivarot(learn_reg=False), 10, seed=1)[1]
     np.testing.assert_array_equal(kept.prior.precision[0], mdp.problem.rows.pack_identity())
@@ -49,6 +51,18 @@ def test_many_stages_share_a_budget(horizon, share, pooling, scale):
     given = AdaptiveLivarot(pooling=pooling, beta_scale=scale * share)
     own, same = (agent.plan(problem, agent.init(problem), None).gram for agent in (default, given))
     np.testing.assert_allclose(own, same, rtol=1e-12)
+
+
+def test_the_first_ridge_knows_the_ball():
+    small, large = envs.make("park-two-state").problem, envs.hard_chain(10, gap=0.05).problem
+    assert small.param_bound**2 < 6
+    assert AdaptiveLivarot().first_ridge(small) == pytest.approx(6 / small.param_bound**2)
+    assert AdaptiveLivarot().first_ridge(large) == 1.0
+    assert AdaptiveLivarot(reg=9.0).first_ridge(small) == 9.0
+    assert AdaptiveLivarot(learn_reg=False).first_ridge(small) == 1.0
+    assert AdaptiveLivarot(pooling=True).first_ridge(large) == 1.0
+    state = AdaptiveLivarot().init(small)
+    np.testing.assert_allclose(state.prior.precision[0], small.rows.pack_identity(6 / small.param_bound**2))
 
 
 def test_sizes_of_blocks():

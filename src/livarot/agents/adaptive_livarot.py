@@ -76,14 +76,14 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     adds_hessians: ClassVar[bool] = False
 
     beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .05 (pooled .1) times min(1, 10/K)
-    reg: float = 1.0  # the first ridge, 1/v_0
+    reg: float = 1.0  # the first ridge, 1/v_0; if it is learned it begins at (d + 2)/B^2 where that is more
     learn_reg: bool = True  # learn the ridge (where nothing is pooled); False keeps the first
     pooling: bool = False  # shrink what no action touches towards a mean common to the stages: only where they agree
     rule: Rule = field(default_factory=VarianceBonus)  # how the plan is optimistic
 
     def init(self, problem: Problem, n_replicas: int = 1) -> AdaptiveState:
-        estimate = initial_estimate(problem, n_replicas, self.reg)
-        identity = np.tile(problem.rows.pack_identity(self.reg), (n_replicas, 1))
+        estimate = initial_estimate(problem, n_replicas, self.first_ridge(problem))
+        identity = np.tile(problem.rows.pack_identity(self.first_ridge(problem)), (n_replicas, 1))
         prior = Prior(identity, np.zeros((n_replicas, problem.dim)))
         pool = Pool(np.zeros((n_replicas, 0)), np.zeros((n_replicas, 0, 0)), np.ones(n_replicas))
         if self._pools(problem):
@@ -114,8 +114,14 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
             pool = fit_pool(problem, estimate, pool, GUESS)
             prior = pooled_prior(problem, pool, self.reg)
         elif self.learn_reg:
-            prior = learned_prior(problem, estimate, WEIGHT, 1.0 / self.reg)
+            prior = learned_prior(problem, estimate, WEIGHT, 1.0 / self.first_ridge(problem))
         return AdaptiveState(estimate, history, prior, pool, t, t + 1 + t // OFTEN)
+
+    def first_ridge(self, problem: Problem) -> float:
+        """``reg``, or (d + 2)/B^2 if that is larger: entries of points drawn from the B-ball have variance B^2/(d+2)."""
+        if self._pools(problem) or not self.learn_reg:
+            return self.reg
+        return max(self.reg, (problem.dim + 2.0) / max(problem.param_bound, 1e-6) ** 2)
 
     def _pools(self, problem: Problem) -> bool:
         """Is there something to pool: several parameters, and directions that no contrast between actions touches?"""
