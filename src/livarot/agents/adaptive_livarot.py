@@ -118,7 +118,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
         return AdaptiveState(estimate, history, prior, pool, t, t + 1 + t // OFTEN)
 
     def first_ridge(self, problem: Problem) -> float:
-        """``reg``, or (d + 2)/B^2 if that is larger: entries of points drawn from the B-ball have variance B^2/(d+2)."""
+        """``reg``, or (d + 2)/B^2 if that is larger: B^2/(d+2) is the variance of an entry over the B-ball."""
         if self._pools(problem) or not self.learn_reg:
             return self.reg
         return max(self.reg, (problem.dim + 2.0) / max(problem.param_bound, 1e-6) ** 2)
