@@ -33,7 +33,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	touch $@
 
 # Every kernel is compiled once, here, so that no later process has to (nor two test processes at once).  An edit makes
-# the cache stale (core/jit.py); sources that only look newer are loaded in a few seconds.
+# the cache stale (core/compiling/jit.py); sources that only look newer are loaded in a few seconds.
 $(WARM): $(STAMP) $(shell find src/livarot -name '*.py')
 	$(BIN)/livarot warmup
 	touch $@

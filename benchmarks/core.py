@@ -36,7 +36,7 @@ from benchmarks.yardstick import library, plan_once
 from livarot.estimation.omd import whitened
 from livarot.model.probabilities import transition_kernel
 from livarot.planning.exact import solve_kernel
-from livarot.planning.optimistic.blocks import pair_blocks
+from livarot.planning.optimistic.loops.blocks import pair_blocks
 
 REPEATS = 5
 

@@ -28,7 +28,7 @@ from typing import TypeAlias
 import numpy as np
 
 from livarot.running.result import COLUMNS
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.folders import INDEX_FILES
 from livarot.sweeps.store.store import Store
 from livarot.sweeps.tasks import GROUP

@@ -34,7 +34,7 @@ import numpy as np
 
 import livarot
 from benchmarks.measure import Row, interleaved
-from livarot.envs.sepsis import icu_sepsis
+from livarot.envs.problems.sepsis import icu_sepsis
 from livarot.model.episodes import Estimate
 from livarot.planning.optimistic import optimistic_plan, plan
 from livarot.planning.optimistic.rules import JointMaximum, VarianceBonus

@@ -45,7 +45,7 @@ from benchmarks.bare import stored_regret, total_regret
 from livarot.running.result import COLUMNS
 from livarot.storage import write_together
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.records import LAYOUT
 
 Side = tuple[str, Callable[[], float]]

@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 
 import livarot
 from livarot.data import DataWarning, MNLTransition, warm_start
-from livarot.envs.maintenance import machine_maintenance
+from livarot.envs.problems.maintenance import machine_maintenance
 from livarot.storage import write_atomic
 
 ROOT = Path(__file__).parents[1]

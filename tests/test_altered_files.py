@@ -14,7 +14,7 @@ from livarot import agents, envs
 from livarot.data import labels_of, load_fit, save_fit
 from livarot.running.loop import Replicas
 from livarot.storage import load_tensors
-from livarot.sweeps.keys import Cell
+from livarot.sweeps.experiment.keys import Cell
 from livarot.sweeps.store import checkpoint
 from tests.support.altered import GOOD, change, refused
 from tests.support.machine_logs import ONLY_NEW, fitted

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.img import draw_rooms
-from livarot.core import jit
+from livarot.core.compiling import jit
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")

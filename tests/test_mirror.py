@@ -16,11 +16,14 @@ ELSEWHERE = {
     "planning/optimistic/ascent.py": ("planning/optimistic/test_hard_inner.py", COMPILED),
     "planning/optimistic/starts.py": ("planning/optimistic/test_hard_inner.py", COMPILED),
     "planning/optimistic/choice.py": ("planning/optimistic/test_inner_maximum.py", COMPILED),
-    "planning/optimistic/pairs.py": ("planning/optimistic/test_plan.py", COMPILED),
-    "planning/optimistic/replicas.py": ("planning/optimistic/test_plan.py", COMPILED),
+    "planning/optimistic/loops/pairs.py": ("planning/optimistic/test_plan.py", COMPILED),
+    "planning/optimistic/loops/replicas.py": ("planning/optimistic/test_plan.py", COMPILED),
     "estimation/seen.py": ("estimation/test_omd.py", COMPILED),
-    "model/rewards.py": ("planning/test_terms.py", "forms of rewards, tested with the plans that they give"),
-    "model/long_arrays.py": ("planning/test_terms.py", "rows without those of missing actions, tested likewise"),
+    "model/terms/rewards.py": ("planning/test_terms.py", "forms of rewards, tested with the plans that they give"),
+    "model/building/long_arrays.py": (
+        "planning/test_terms.py",
+        "rows without those of missing actions, tested likewise",
+    ),
     "board/__main__.py": ("browser/test_board.py", "a process of its own, tested through the pages it serves"),
     "cli/__init__.py": ("cli/test_app.py", "the console script, four lines around the app"),
 }

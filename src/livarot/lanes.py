@@ -4,7 +4,7 @@ A rule is a function ``value(choice, v, settings)`` (:func:`livarot.rule`); ``ch
 values of its outcomes.  Write it as if for one choice: ``+ - * /``, comparisons, and the functions below.
 """
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import W, absolute, any_of, exp, lane, maximum, minimum, sqrt, where
 from livarot.core.law import expectation, softmax
 from livarot.planning.optimistic.choice import Choice, dot, extremes, gradient, solver_room, value_at, value_at_centre

@@ -4,7 +4,7 @@ import pytest
 
 from livarot.board.app import heading, in_legend
 from livarot.report.read_runs import Runs
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.stores import fill, filled_store, hostile_store
 

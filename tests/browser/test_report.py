@@ -6,8 +6,8 @@ import pytest
 from livarot.report.page import page as page_of
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.stores import HORIZONS, HOSTILE, columns_of, filled_store, hostile_store, store_of
 

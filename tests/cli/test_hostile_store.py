@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from livarot.cli.app import app
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.stores import columns_of
 

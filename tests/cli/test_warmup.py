@@ -53,7 +53,7 @@ fit = livarot.MNLTransition().fit(livarot.data.Choices.from_arrays([[[0.0], [1.0
 fit.confidence_set()
 compiled = [k.py_func.__qualname__ for k in kernels() if sum(k.stats.cache_misses.values())]
 assert not compiled, compiled
-from livarot.core.jit import counts
+from livarot.core.compiling.jit import counts
 assert not counts["compiled"]  # nor functions of rules, which are called by address
 """
 

@@ -11,9 +11,9 @@ import pytest
 import livarot
 from livarot import agents, envs, infinite, theory
 from livarot.envs import park_two_state
-from livarot.infinite.ucmnlk import FixedState, InfinitePlan, Steps
+from livarot.infinite.learning.ucmnlk import FixedState, InfinitePlan, Steps
 from livarot.report.statistics import log_log_slope
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.spec import Experiment
 
 MDP = envs.river_swim(4, 5)
 PROBLEM = MDP.problem

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import (
     W,
     absolute,

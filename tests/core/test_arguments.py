@@ -11,7 +11,7 @@ import pytest
 import livarot
 from livarot import LivarotError, agents, envs, theory
 from livarot.core.arguments import checked
-from livarot.core.jit import counts
+from livarot.core.compiling.jit import counts
 from livarot.core.mnl import softmax
 from tests.support.refusals import A, H, S, arrays, refusal
 

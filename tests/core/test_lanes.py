@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W, exp, lanes, take
 from livarot.core.views import view
 from tests.core import lane_kernels

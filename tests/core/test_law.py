@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.law import expectation, logits, mean_row, softmax, spread
 from livarot.core.views import view
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 
 from livarot.core import lanes as lane
 from livarot.core import law, mnl
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W, lanes
 from livarot.core.views import part, view
 from tests.twins import core as ref

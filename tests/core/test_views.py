@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W
 from livarot.core.views import Bundle, opened
 from tests.core import lane_kernels

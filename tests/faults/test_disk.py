@@ -9,7 +9,7 @@ import pytest
 
 from livarot import LivarotError
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.store import Store
 from tests.faults.tools import LEARNING, hashes

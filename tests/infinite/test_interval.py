@@ -6,8 +6,8 @@ import pytest
 import livarot
 from livarot.infinite import InfiniteMDP, evaluate, solve, value_interval
 from livarot.infinite.interval import value_gradient
+from livarot.infinite.planning.sparse import DIRECT
 from livarot.infinite.problem import check_stationary
-from livarot.infinite.sparse import DIRECT
 from tests.support.stationary import with_features
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.estimation.counts import count_episodes, initial_counts
 from livarot.model.tabular_view import laws_of
 from livarot.planning import empirical as tabular

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.tolerances import TIE
 from livarot.core.views import Bundle, opened, view
 from livarot.planning.steps import greedy, known_law, mean_at_start

@@ -11,7 +11,7 @@ from livarot.report import curves
 from livarot.report.curves import COLOURS, MAX_AGENTS, PAGE_HEIGHT, drawable, escaped, figures
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from tests.support.stores import store_of
 
 LONG = "a rather long description of the environment, for the appendix of the paper"

@@ -7,7 +7,7 @@ import pytest
 from livarot.report.latex import escape, table
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from tests.support.stores import hostile_store, store_of
 
 SCALES = {"oracle": 0.0, "livarot": 0.5, "psrl": 0.7, "uniform": 0.2}

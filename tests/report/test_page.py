@@ -17,8 +17,8 @@ from livarot.report.page import FILES, data_of, files, page, report
 from livarot.report.read_runs import POINTS, kept_episodes, read_runs, reduce_columns
 from livarot.report.statistics import mean_interval
 from livarot.report.summary import RESAMPLES, summarise
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.stores import HOSTILE, N_SEEDS, columns_of, filled_store, hostile_store, store_of
 

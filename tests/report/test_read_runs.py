@@ -3,7 +3,7 @@
 import tracemalloc
 
 from livarot.report.read_runs import read_runs
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from tests.support.stores import store_of
 
 

@@ -8,8 +8,8 @@ import pytest
 from livarot.report.page import data_of
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import contradicted, promised, summarise, told
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.stores import columns_of, store_of
 

@@ -13,7 +13,7 @@ from livarot.envs.gymnasium.env import MNLEnv
 from livarot.model.episodes import Plan
 from livarot.running.loop import Replicas
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.spec import Experiment
 
 MDP = livarot.envs.river_swim(4, 5)
 R, H, S, A = 2, 5, 4, 2

@@ -5,7 +5,7 @@ import sys
 
 from livarot import agents, envs
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 
 PLUGIN = """
 from dataclasses import dataclass

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 
 N_SEEDS, EPISODES, HORIZONS = 8, 150, (4, 8, 16)

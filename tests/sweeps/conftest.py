@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from tests.support.plugin import MODULES, Plugin
 

@@ -9,8 +9,8 @@ import pytest
 from livarot import LivarotError
 from livarot.sweeps import driver as module
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from livarot.sweeps.tasks import Part, Task, cut, plan
 from livarot.sweeps.worker import execute

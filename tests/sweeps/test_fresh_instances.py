@@ -7,8 +7,8 @@ import livarot
 from livarot import LivarotError, envs
 from livarot.agents import Livarot
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 
 SETTINGS = {"horizon": 4, "gap": 0.1, "seed": "$seed"}

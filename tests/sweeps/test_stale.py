@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from livarot import LivarotError
 from livarot.cli import sweep as commands
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.sources import source_of
+from livarot.sweeps.experiment.sources import source_of
 from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.records import encode_again
 from livarot.sweeps.store.store import Store

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from livarot.cli import sweep as command
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.tasks import GROUP, SHORT, Part, Task, cut, join, plan
 
 

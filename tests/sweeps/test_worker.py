@@ -7,8 +7,8 @@ import pytest
 from livarot import agents
 from livarot.sweeps import driver, worker
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store.store import Store
 from livarot.sweeps.tasks import Part, Task
 from livarot.sweeps.worker import notes_of

@@ -9,8 +9,8 @@ import pytest
 
 import livarot
 from livarot import LivarotError, agents, envs, infinite
-from livarot.sweeps.spec import Experiment
-from livarot.sweeps.validate import check_cells
+from livarot.sweeps.experiment.spec import Experiment
+from livarot.sweeps.experiment.validate import check_cells
 from livarot.system.sizes import memory_limit
 
 MDP = envs.hard_chain(3, gap=0.1)

@@ -4,18 +4,15 @@ from livarot.estimation.omd import initial_estimate as initial_estimate
 from livarot.estimation.omd import omd_update as omd_update
 from livarot.simulation.streams import AgentRandom as AgentRandom
 
-from .adaptive_livarot import AdaptiveLivarot as AdaptiveLivarot
 from .bandit.ofu_mnl_pp import OFUMNLPP as OFUMNLPP
 from .bandit.oful_mlogb import OFULMLogB as OFULMLogB
 from .base import Agent as Agent
 from .base import BaseAgent as BaseAgent
 from .base import load_state as load_state
 from .base import save_state as save_state
-from .bonus_livarot import BonusLivarot as BonusLivarot
 from .certainty_equivalent import CertaintyEquivalent as CertaintyEquivalent
 from .controls import Oracle as Oracle
 from .controls import Uniform as Uniform
-from .drifting_livarot import DriftingLivarot as DriftingLivarot
 from .exploration import LiteralExploration as LiteralExploration
 from .exploration import StateAwareExploration as StateAwareExploration
 from .livarot import Livarot as Livarot
@@ -28,10 +25,8 @@ from .mnl.ucrl_mnl_ol import UCRLMNLOL as UCRLMNLOL
 from .mnl.ucrl_mnl_plus import UCRLMNLPlus as UCRLMNLPlus
 from .online import MirrorDescent as MirrorDescent
 from .online import NewtonSteps as NewtonSteps
-from .rare_switching import RareSwitching as RareSwitching
 from .registered import make as make
 from .registered import registry as registry
-from .sound_livarot import SoundLivarot as SoundLivarot
 from .tabular.psrl import PSRL as PSRL
 from .tabular.rlsvi import RLSVI as RLSVI
 from .tabular.ucbvi import UCBVI as UCBVI
@@ -39,4 +34,9 @@ from .tabular.ucbvi import Bernstein as Bernstein
 from .tabular.ucbvi import Hoeffding as Hoeffding
 from .tabular.ucbvi import Simple as Simple
 from .tabular.ucrl2 import UCRL2 as UCRL2
-from .thompson_livarot import ThompsonLivarot as ThompsonLivarot
+from .variants.adaptive_livarot import AdaptiveLivarot as AdaptiveLivarot
+from .variants.bonus_livarot import BonusLivarot as BonusLivarot
+from .variants.drifting_livarot import DriftingLivarot as DriftingLivarot
+from .variants.rare_switching import RareSwitching as RareSwitching
+from .variants.sound_livarot import SoundLivarot as SoundLivarot
+from .variants.thompson_livarot import ThompsonLivarot as ThompsonLivarot

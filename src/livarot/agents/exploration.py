@@ -22,19 +22,19 @@ import numpy as np
 
 from livarot.confidence.radii import exploration_radius
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.basics import new_floats
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.linalg import Blocks, whitener
 from livarot.core.views import opened, view
 from livarot.errors import bad
 from livarot.estimation.mle import fit_mle, hessian_at
 from livarot.estimation.omd import ParameterSet
-from livarot.model.after import blank_policy, first_actions
 from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
+from livarot.model.terms.after import blank_policy, first_actions
 from livarot.theory import constants
 
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from livarot.agents.base import Agent, NoState
 from livarot.agents.exploration import Log
 from livarot.agents.leaves import leaves, mapped
-from livarot.agents.rare_switching import Kept, _inner, _packed, _unpacked
 from livarot.agents.tabular.ucrl2 import UCRL2State
+from livarot.agents.variants.rare_switching import Kept, _inner, _packed, _unpacked
 from livarot.errors import LivarotError, bad
 from livarot.estimation.history import History
 from livarot.estimation.omd import ParameterSet

@@ -18,8 +18,8 @@ from livarot.report.curves import COLOURS
 from livarot.report.page import METRICS
 from livarot.report.read_runs import Runs, read_runs
 from livarot.report.summary import CellSummary, Summary, summarise
-from livarot.sweeps.keys import Cell
-from livarot.sweeps.names import cell_name, cell_names, counted, distinct, planned_cells, printable, reason
+from livarot.sweeps.experiment.keys import Cell
+from livarot.sweeps.experiment.names import cell_name, cell_names, counted, distinct, planned_cells, printable, reason
 
 REFRESH_SECONDS = 3.0
 AT_FIRST = 6  # agents shown before the user chooses

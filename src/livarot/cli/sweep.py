@@ -68,8 +68,8 @@ def run(
         from livarot.errors import require_non_negative, require_positive_int
         from livarot.sweeps.driver import sweep
         from livarot.sweeps.engines import check_backend
-        from livarot.sweeps.spec import Experiment
-        from livarot.sweeps.validate import notes, usable_folder
+        from livarot.sweeps.experiment.spec import Experiment
+        from livarot.sweeps.experiment.validate import notes, usable_folder
 
         workers = require_positive_int("workers", processors() if workers is None else workers)
         require_positive_int("group", group)
@@ -160,11 +160,11 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 def describe(experiment: Any, folder: Path, part: tuple[int, int], stale: str) -> None:
     """What a sweep would do, on standard output; it refuses what the sweep would refuse."""
-    from livarot.sweeps.names import cell_names, counted
+    from livarot.sweeps.experiment.names import cell_names, counted
+    from livarot.sweeps.experiment.validate import check_cells
     from livarot.sweeps.stale import STALE, stale_files, stale_lines
     from livarot.sweeps.store.store import Store
     from livarot.sweeps.tasks import plan
-    from livarot.sweeps.validate import check_cells
 
     planned = plan(experiment, part)
     done: set[str] = set()
@@ -189,7 +189,7 @@ def last_words(folder: Path, again: str) -> Callable[[Report], None]:
     """The lines at the end of a sweep, however it ended."""
 
     def say(report: Report) -> None:
-        from livarot.sweeps.names import counted, reason
+        from livarot.sweeps.experiment.names import counted, reason
 
         done = report.before + report.done
         runs = counted(report.planned, "run")
@@ -217,7 +217,7 @@ def status(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import counted, escaped
+        from livarot.sweeps.experiment.names import counted, escaped
         from livarot.sweeps.stale import status_lines
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
@@ -254,7 +254,7 @@ def export(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import counted
+        from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
@@ -276,7 +276,7 @@ def merge(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import counted
+        from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
@@ -298,7 +298,7 @@ def gc(
     from livarot.cli.app import one_line_errors
 
     with one_line_errors():
-        from livarot.sweeps.names import counted
+        from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
 
@@ -316,7 +316,7 @@ def schema(imports: Imports = None) -> None:
     with one_line_errors():
         import json
 
-        from livarot.sweeps.schema import json_schema
+        from livarot.sweeps.experiment.schema import json_schema
 
         import_modules(imports)
         typer.echo(json.dumps(json_schema(), indent=1))

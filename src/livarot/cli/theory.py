@@ -15,7 +15,7 @@ from livarot.errors import bad, require_positive_int
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.running.run import run
-from livarot.sweeps.keys import plays_given_policy
+from livarot.sweeps.experiment.keys import plays_given_policy
 from livarot.system.threads import Progress, Tally
 from livarot.theory.all_constants import Constants
 from livarot.theory.audits.auditing import audit

@@ -47,8 +47,8 @@ from livarot.agents import (
 from livarot.agents.tabular.ucbvi import Bernstein
 from livarot.cli.progress import progress_shown
 from livarot.cli.report import warnings_shown
+from livarot.core.compiling.jit import counts
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.jit import counts
 from livarot.core.lanes import W
 from livarot.data.estimator import MNLTransition
 from livarot.data.reading.choices import Choices

@@ -41,7 +41,7 @@ from numba.core.typing.templates import signature
 from numba.extending import lower_cast, models, register_model
 from numpy.typing import NDArray
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.views import ViewType, check_bounds, define, make_view, pointer_and_shape, size_of, viewed
 
 W = 8

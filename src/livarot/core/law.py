@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import exp, maximum
 from livarot.core.views import matrix, part
 

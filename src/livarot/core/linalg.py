@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.core.basics import new_floats
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.small import cholesky, invert, solve
 from livarot.core.views import Bundle, matrix, opened, part, view
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core import law
 from livarot.core.arrays import FloatArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.views import matrix, part, view
 from livarot.errors import bad
 

@@ -9,7 +9,7 @@ matrix gives a defined answer and a flag instead of NaN.
 
 from __future__ import annotations
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import maximum, sqrt
 
 PIVOT_FLOOR = 1e-15

@@ -20,7 +20,6 @@ from .fitting.effects import elasticities as elasticities
 from .fitting.effects import marginal_effects as marginal_effects
 from .fitting.effects import probability_interval as probability_interval
 from .fitting.effects import relative_risk_ratios as relative_risk_ratios
-from .fitting.formula import Computed as Computed
 from .fitting.inference import LikelihoodRatio as LikelihoodRatio
 from .fitting.plots import plot_coefficients as plot_coefficients
 from .fitting.plots import plot_probabilities as plot_probabilities
@@ -30,6 +29,7 @@ from .fitting.terms import Wald as Wald
 from .fitting.terms import lr_test as lr_test
 from .fitting.terms import term_tests as term_tests
 from .fitting.terms import wald_test as wald_test
+from .formulas.formula import Computed as Computed
 from .reading.choices import Choices as Choices
 from .reading.table import DataWarning as DataWarning
 from .use.files import load_fit as load_fit

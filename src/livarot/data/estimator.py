@@ -39,8 +39,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    features : list of columns and terms (:mod:`livarot.data.fitting.formula`): ``["severity", "action:severity"]``.
-    formula : instead of features, a formula as in R (:mod:`livarot.data.fitting.wilkinson`):
+    features : list of columns and terms (:mod:`livarot.data.formulas.formula`): ``["severity", "action:severity"]``.
+    formula : instead of features, a formula as in R (:mod:`livarot.data.formulas.wilkinson`):
         ``"~ severity + log(age):next_state"``.
     reference : reference levels of categories, ``{"zone": "north"}``; otherwise the first one.
     covariates : columns of a log of transitions that belong to the transition (age of the patient), not to the next

@@ -28,8 +28,8 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad, require_finite, require_number, require_positive_int
+from livarot.model.building.validation import whole_numbers
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.validation import whole_numbers
 from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
 

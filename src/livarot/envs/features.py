@@ -36,8 +36,8 @@ from numpy.typing import ArrayLike
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
+from livarot.model.building.validation import whole_numbers
 from livarot.model.problem import MNLMDP
-from livarot.model.validation import whole_numbers
 from livarot.system.sizes import require_memory
 
 UP, DOWN, UP_FROM_BOTTOM, DOWN_FROM_TOP = range(4)  # columns of Moves, per action

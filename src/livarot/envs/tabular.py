@@ -27,10 +27,10 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
 from livarot.errors import bad, require_finite, require_positive
+from livarot.model.building.validation import check_start
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.units import Units
-from livarot.model.validation import check_start
+from livarot.model.terms.units import Units
 from livarot.storage import reading
 from livarot.system.sizes import require_memory
 
@@ -40,7 +40,7 @@ MAPS: dict[str, FeatureMap] = {"one-hot": OneHot(), "moves": Moves(), "next-stat
 
 
 class RewardScale(NamedTuple):
-    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.units`).
+    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.terms.units`).
 
     A :class:`TabularMDP` is asked for its values in these units (``original_value``); models that are given rewards of
     any scale otherwise, as in :meth:`livarot.MNLMDP.from_arrays`, answer in them by themselves.

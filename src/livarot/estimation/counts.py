@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from livarot.core.arrays import Int32Array, IntArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.errors import bad
 from livarot.model.episodes import Episodes, Played, check_shape, refuse_foreign, typed
 from livarot.model.tabular_view import Laws

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.views import opened
 from livarot.errors import bad
 from livarot.estimation.mle import fit_counts

@@ -61,8 +61,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.law import logits, mean_row, softmax
 from livarot.core.linalg import Blocks, block_of, dot, identity, whitener
 from livarot.core.small import cholesky, invert

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.basics import new_floats
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.linalg import (
     Blocks,

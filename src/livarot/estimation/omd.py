@@ -22,9 +22,9 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.basics import new_integers
-from livarot.core.inner import inner
-from livarot.core.jit import compile_only, jit
+from livarot.core.compiling.basics import new_integers
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import compile_only, jit
 from livarot.core.lanes import W
 from livarot.core.linalg import whiten_all
 from livarot.core.small import cholesky, invert, solve

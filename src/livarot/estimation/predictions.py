@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.law import logits
 from livarot.core.views import matrix, opened, part, view
 from livarot.estimation.seen import learn_model, pair_of

@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.linalg import Blocks, add, copy, dot, factor, product, solve_packed
 from livarot.core.views import opened, part, view
 from livarot.estimation.history import History, check_history

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from livarot.core.basics import new_floats
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.linalg import (
     add,
     copy,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.core.basics import new_floats, new_integers
-from livarot.core.inner import inner
+from livarot.core.compiling.basics import new_floats, new_integers
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import W, lane, lanes, load_lane, number_in, put, take, where
 from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
 from livarot.core.views import Bundle, matrix, part, view

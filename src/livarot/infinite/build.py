@@ -25,11 +25,8 @@ from livarot.infinite.terms import (
     stored_discount,
     unit_of,
 )
-from livarot.model.labels import Labels, check_labels
-from livarot.model.long_arrays import Long
-from livarot.model.problem import MNLMDP, Problem
-from livarot.model.ragged import Rows
-from livarot.model.validation import (
+from livarot.model.building.long_arrays import Long
+from livarot.model.building.validation import (
     check_long,
     check_outcomes,
     check_rows,
@@ -37,6 +34,9 @@ from livarot.model.validation import (
     check_theta,
     collect_stage,
 )
+from livarot.model.labels import Labels, check_labels
+from livarot.model.problem import MNLMDP, Problem
+from livarot.model.ragged import Rows
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:

@@ -30,14 +30,14 @@ from scipy.special import ndtri
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.errors import bad, require_finite, require_positive_int
-from livarot.infinite.average import Gain, gain_of
-from livarot.infinite.optimistic import checked_covariance
 from livarot.infinite.paths import evaluate, solve
+from livarot.infinite.planning.average import Gain, gain_of
+from livarot.infinite.planning.optimistic import checked_covariance
+from livarot.infinite.planning.sparse import Chain, chain_of, discounted_system, solve_system
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import worth_at_start
-from livarot.infinite.sparse import Chain, chain_of, discounted_system, solve_system
 from livarot.infinite.terms import stored_discount
 from livarot.model.problem import MNLMDP
 from livarot.model.shown import html_of, text_of

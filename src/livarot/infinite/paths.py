@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
-from livarot.infinite.average import AverageSolution, Gain, policy_gain, solve_average
-from livarot.infinite.discounted import DiscountedSolution, policy_value, solve_discounted
+from livarot.infinite.learning.run import play, world_of
+from livarot.infinite.planning.average import AverageSolution, Gain, policy_gain, solve_average
+from livarot.infinite.planning.discounted import DiscountedSolution, policy_value, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, check_stationary
-from livarot.infinite.run import play, world_of
 from livarot.infinite.terms import stored_discount
 from livarot.simulation.rollout import draw_start
 from livarot.simulation.streams import stream

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_number, shown
-from livarot.model.existing import check_available, check_terminal, number_named
 from livarot.model.labels import Labels
 from livarot.model.ragged import Rows
+from livarot.model.terms.existing import check_available, check_terminal, number_named
 
 LARGEST = 1e150
 TINY = 1e-3  # rewards in [0, 1] whose largest is below this are scaled too

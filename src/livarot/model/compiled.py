@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.linalg import Blocks
 from livarot.core.views import Bundle, view
-from livarot.model.after import after, gains, outcome_kinds
 from livarot.model.derived import derived
 from livarot.model.problem import Problem
+from livarot.model.terms.after import after, gains, outcome_kinds
 
 
 class Model(NamedTuple):
-    """What a plan reads of a problem; its next states are kinds of outcomes (:mod:`livarot.model.after`)."""
+    """What a plan reads of a problem; its next states are kinds of outcomes (:mod:`livarot.model.terms.after`)."""
 
     graph: Any  # the rows
     stage_table: Any  # (H,)
@@ -28,7 +28,7 @@ class Model(NamedTuple):
     most_out: int  # the largest number of outcomes, of columns and of coordinates of a block
     most_cols: int
     most_size: int
-    after: Any  # :class:`livarot.model.after.After`
+    after: Any  # :class:`livarot.model.terms.after.After`
 
 
 @derived

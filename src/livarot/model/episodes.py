@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.problem import Problem, require_problem

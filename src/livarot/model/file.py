@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from livarot.core.tolerances import NORM_SLACK
 from livarot.errors import bad
 from livarot.file_layout import TEXT, Entry, Layout, Tensor, from_numbers, plain_label, read_labels, to_numbers
-from livarot.model.existing import require_actions
+from livarot.model.building.validation import check_stage_table, check_start
 from livarot.model.labels import Labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import STORED, Rows
-from livarot.model.units import PLAIN, units_of
-from livarot.model.validation import check_stage_table, check_start
+from livarot.model.terms.existing import require_actions
+from livarot.model.terms.units import PLAIN, units_of
 from livarot.storage import load_tensors, reading, save_tensors
 
 KIND = "mnlmdp"

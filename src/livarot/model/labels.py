@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, IntArray
 from livarot.errors import bad, shown
+from livarot.model.building.validation import whole_numbers
 from livarot.model.derived import derived
-from livarot.model.validation import whole_numbers
 
 if TYPE_CHECKING:
     from livarot.model.problem import Problem

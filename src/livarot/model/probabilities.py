@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W, lanes, put, take
 from livarot.core.law import coordinate, logits, pair_columns, pair_law, softmax
 from livarot.core.views import Bundle, flat, matrix, opened, part, view

@@ -1,7 +1,7 @@
 """The model: ``Problem`` is what a learner knows, ``MNLMDP`` adds the parameter it does not know.
 
 An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 0..A-1, known rewards ``r_h(s, a)`` in
-[0, 1] (those of any scale, and costs, are mapped there: :mod:`livarot.model.units`), known features with
+[0, 1] (those of any scale, and costs, are mapped there: :mod:`livarot.model.terms.units`), known features with
 ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
 
     P_h(s' | s, a) = exp(offset + phi_h(s'|s,a) . theta_h) / sum over the reachable s'' of the same.
@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.errors import LivarotError, bad, require_finite
-from livarot.model import build
+from livarot.model.building import build
+from livarot.model.building.validation import check_parameters
 from livarot.model.derived import Derived
 from livarot.model.labels import Labels, check_labels
 from livarot.model.ragged import STORED, Rows
 from livarot.model.shown import html_of, problem_lines, text_of
-from livarot.model.units import PLAIN, Units
-from livarot.model.validation import check_parameters
+from livarot.model.terms.units import PLAIN, Units
 from livarot.storage import content_digest
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from livarot.core.arrays import Int32Array, IntArray
-from livarot.model.after import After, after, number_kinds, outcome_kinds
 from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout
 from livarot.model.problem import Problem
+from livarot.model.terms.after import After, after, number_kinds, outcome_kinds
 
 
 class Laws(NamedTuple):
@@ -101,7 +101,7 @@ def _rows_of_laws(problem: Problem) -> IntArray:
 
 
 def law_kinds(problem: Problem, laws: Laws) -> tuple[Int32Array, After]:
-    """The kind of each outcome of the laws, and what kinds are worth (:mod:`livarot.model.after`).
+    """The kind of each outcome of the laws, and what kinds are worth (:mod:`livarot.model.terms.after`).
 
     A next state that cannot follow adds nothing to the reward.
     """

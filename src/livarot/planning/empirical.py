@@ -11,7 +11,7 @@ with only one possible outcome there is nothing to learn: all four planners back
 
 Maxima of V are over the pair's possible next states; an unvisited pair is worth r + max V (``noisy_values``: r + mean V
 + noise).  Where reachable sets are known, only states that the start can reach are planned for.  Ties: the first action
-within 1e-9 (1 + |Q|).  V stands for what outcomes are worth, r' + discount V (:mod:`livarot.model.after`); actions that
+within 1e-9 (1 + |Q|).  V stands for what outcomes are worth, r' + discount V (:mod:`livarot.model.terms.after`); actions that
 do not exist have Q = -inf.
 """
 # mypy: disable-error-code="no-untyped-def"
@@ -25,15 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.views import Bundle, opened, part, view
-from livarot.model.after import After, blank_policy, blank_values, gains, worth
 from livarot.model.compiled import own
 from livarot.model.derived import derived
 from livarot.model.episodes import Plan, check_shape
 from livarot.model.problem import Problem
 from livarot.model.tabular_view import Laws, law_kinds
+from livarot.model.terms.after import After, blank_policy, blank_values, gains, worth
 from livarot.planning.steps import greedy, mean_at_start
 
 
@@ -136,7 +136,7 @@ class _Model(NamedTuple):
 
     laws: Laws
     kind: Int32Array  # (rows,) of outcomes ...
-    after: After  # ... and what they are worth (:mod:`livarot.model.after`)
+    after: After  # ... and what they are worth (:mod:`livarot.model.terms.after`)
     reward: FloatArray  # (H, S, A), -inf where the pair does not exist
     start: FloatArray
 

@@ -3,7 +3,7 @@
     Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
 
 With a discount, rewards of the next state and terminal rewards g, it is r'(s, a, s') + discount V_{h+1}(s') in place of
-V_{h+1}(s'), and V_H = g (:mod:`livarot.model.after`).  Functions named ``..._kernel`` take and give normalised values,
+V_{h+1}(s'), and V_H = g (:mod:`livarot.model.terms.after`).  Functions named ``..._kernel`` take and give normalised values,
 the others speak in the units of the rewards or costs that were given.
 
 The optimal policy follows Eq. (well state def pi star): among the actions within 1e-9 (1 + |Q|) of the best one, the
@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import maximum
 from livarot.core.tolerances import TIE
 from livarot.core.views import Bundle, listing_of, opened, part
 from livarot.errors import bad, require_finite
-from livarot.model.after import After, after, first_actions, gains, last_filled, outcome_kinds, worth
 from livarot.model.derived import derived
 from livarot.model.episodes import check_policy, check_shape
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem, require_model
+from livarot.model.terms.after import After, after, first_actions, gains, last_filled, outcome_kinds, worth
 from livarot.planning.solution import PlainSolution, Solution
 
 
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     """What it reads of a problem."""
 
     row_start: IntArray
-    kind: Int32Array  # (rows,) of outcomes: their next states, or as :mod:`livarot.model.after` numbers them
+    kind: Int32Array  # (rows,) of outcomes: their next states, or as :mod:`livarot.model.terms.after` numbers them
     stage_table: Int32Array
     reward: FloatArray  # (H, S, A), -inf where the pair does not exist
     after: After

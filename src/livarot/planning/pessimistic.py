@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import absolute, maximum, minimum, sqrt, where
 from livarot.core.tolerances import TIE
 from livarot.errors import bad

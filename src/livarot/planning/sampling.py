@@ -26,15 +26,15 @@ import numpy as np
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, Int32Array
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.law import coordinate, pair_columns, pair_law
 from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad, require_non_negative
-from livarot.model.after import after, blank_policy, blank_values, worth
 from livarot.model.compiled import plan_model
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
+from livarot.model.terms.after import after, blank_policy, blank_values, worth
 from livarot.planning.steps import greedy, known_law, mean_at_start
 
 

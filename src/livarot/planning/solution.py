@@ -10,10 +10,10 @@ import numpy as np
 from livarot.core.arrays import FloatArray, Int32Array
 from livarot.errors import bad
 from livarot.extras import extras_explained
-from livarot.model.existing import number_named
 from livarot.model.labels import ModelLabels, model_labels
 from livarot.model.problem import Problem
 from livarot.model.shown import html_of, text_of
+from livarot.model.terms.existing import number_named
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.tolerances import TIE
 
 

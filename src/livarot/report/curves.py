@@ -24,7 +24,7 @@ from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
 from livarot.report.drawing import STYLE
 from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
-from livarot.sweeps.names import Name, counted, distinct, shortened
+from livarot.sweeps.experiment.names import Name, counted, distinct, shortened
 
 MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences

@@ -10,7 +10,7 @@ import re
 
 from livarot.report.statistics import Interval
 from livarot.report.summary import CellSummary, Summary, best_learners, percent, told
-from livarot.sweeps.names import counted
+from livarot.sweeps.experiment.names import counted
 
 MAX_ROWS = 1000
 LONG = 45  # lines; longer tables are broken over pages

@@ -28,7 +28,7 @@ from livarot.extras import extras_explained
 from livarot.report.output import check_folder, write_all
 from livarot.report.read_runs import Runs, read_runs, require_runs
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
-from livarot.sweeps.names import counted, distinct, natural
+from livarot.sweeps.experiment.names import counted, distinct, natural
 
 logger = logging.getLogger(__name__)
 

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import ROUNDING
 from livarot.errors import LivarotError, bad
-from livarot.sweeps.keys import (
+from livarot.sweeps.experiment.keys import (
     Cell,
     canonical,
 )
-from livarot.sweeps.names import counted, natural, without_horizon
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.names import counted, natural, without_horizon
+from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.store.reading import read_in_threads
 from livarot.sweeps.store.records import decode, read_file
 from livarot.sweeps.store.store import Store

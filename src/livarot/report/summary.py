@@ -37,8 +37,8 @@ from livarot.report.statistics import (
     probability_of_improvement,
     proportion_interval,
 )
-from livarot.sweeps.keys import Cell, built, canonical
-from livarot.sweeps.names import Name, agent_names, environment_names, family_names, without_horizon
+from livarot.sweeps.experiment.keys import Cell, built, canonical
+from livarot.sweeps.experiment.names import Name, agent_names, environment_names, family_names, without_horizon
 
 RESAMPLES = 1000
 LEAST_POINTS = 12

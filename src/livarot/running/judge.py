@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
-from livarot.core.inner import inner
-from livarot.core.jit import Kernel, compile_only, jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import Kernel, compile_only, jit
 from livarot.core.tolerances import SUM_SLACK
 from livarot.core.views import Bundle, flat, opened, view
-from livarot.model.after import after, blank_values, gains, outcome_kinds, worth
 from livarot.model.episodes import Episodes, Plan
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
+from livarot.model.terms.after import after, blank_values, gains, outcome_kinds, worth
 from livarot.planning.exact import solve_kernel
 from livarot.running.coverage import coverage
 from livarot.simulation.rollout import World, rollout, rollout_mixed, unplayed
@@ -54,7 +54,7 @@ class Truth(NamedTuple):
     node_state: Any
     reward: Any  # (H, S, A), -inf where the pair does not exist
     kind: Any  # (rows,) of outcomes ...
-    after: Any  # ... and what they are worth, :mod:`livarot.model.after`
+    after: Any  # ... and what they are worth, :mod:`livarot.model.terms.after`
     more: Any  # (rows,) what the next state adds to the reward, or nothing
     all_exist: int  # do all actions exist in all states?
     value: Any  # (R or 1, S) V*_1

@@ -32,10 +32,10 @@ from livarot.agents.base import Agent, part_of
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.envs.gymnasium.env import MNLEnv
 from livarot.errors import bad, require_callable, require_positive_int, shown
+from livarot.model.building.validation import FeatureFunction
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import MNLMDP, Problem, require_problem
-from livarot.model.rewards import RewardLike
-from livarot.model.validation import FeatureFunction
+from livarot.model.terms.rewards import RewardLike
 from livarot.planning.exact import solve
 from livarot.running.stepwise import LearnState, Online, number_of
 from livarot.simulation.streams import stream

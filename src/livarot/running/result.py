@@ -18,7 +18,7 @@ from livarot.errors import bad
 from livarot.extras import extras_explained
 from livarot.file_layout import Entry, Layout, Misfit, Tensor, check_range
 from livarot.model.shown import html_of, text_of
-from livarot.model.units import PLAIN, Units, units_of
+from livarot.model.terms.units import PLAIN, Units, units_of
 from livarot.storage import load_tensors, reading, save_tensors
 from livarot.system.sizes import require_memory
 from livarot.theory.audits.facts import check_facts

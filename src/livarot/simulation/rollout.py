@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.views import Bundle, opened, view
 from livarot.errors import bad, require_positive_int
 from livarot.model.episodes import Episodes, Played, check_policy

@@ -26,10 +26,11 @@ from typing import Any, NoReturn
 
 from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.sweeps.engines import Engine, WorkersDied, check_backend, engine
-from livarot.sweeps.keys import Cell, Run
+from livarot.sweeps.experiment.keys import Cell, Run
+from livarot.sweeps.experiment.sources import sources_of
+from livarot.sweeps.experiment.spec import Experiment
+from livarot.sweeps.experiment.validate import check_cells
 from livarot.sweeps.snapshot import Observer, Report, Snapshot, shown
-from livarot.sweeps.sources import sources_of
-from livarot.sweeps.spec import Experiment
 from livarot.sweeps.stale import STALE, made, plugin_of, warn
 from livarot.sweeps.stopping import Stopper
 from livarot.sweeps.store import housekeeping
@@ -37,7 +38,6 @@ from livarot.sweeps.store.folders import own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded
 from livarot.sweeps.store.store import SUFFIX, Store
 from livarot.sweeps.tasks import GROUP, Part, Task, cut, join, plan
-from livarot.sweeps.validate import check_cells
 from livarot.sweeps.worker import STOP, Outcome, fault_notes, notes_of
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def sweep(
     runs at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
     driver and workers, which register agents or environments of your own.
 
-    Stored runs that were made by other sources of these modules than those here (:mod:`livarot.sweeps.sources`) are
+    Stored runs that were made by other sources of these modules than those here (:mod:`livarot.sweeps.experiment.sources`) are
     reported by warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them
     again: each file is replaced when its new one is complete.
 

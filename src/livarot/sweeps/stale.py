@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from livarot.errors import LivarotError
-from livarot.sweeps.keys import Cell, Run
-from livarot.sweeps.names import cell_name, counted
-from livarot.sweeps.sources import sources_of
+from livarot.sweeps.experiment.keys import Cell, Run
+from livarot.sweeps.experiment.names import cell_name, counted
+from livarot.sweeps.experiment.sources import sources_of
 from livarot.sweeps.store.reading import read_in_threads
 from livarot.sweeps.store.records import PLUGIN, read_head
 from livarot.sweeps.store.store import Store
@@ -26,7 +26,7 @@ MOST_LINES = 10  # about cells
 
 
 class Made(NamedTuple):
-    """Which stored runs of plugins (see :mod:`livarot.sweeps.sources`) were not made by the sources here."""
+    """Which stored runs of plugins (see :mod:`livarot.sweeps.experiment.sources`) were not made by the sources here."""
 
     others: dict[str, str]  # made by other sources: the key of the cell by the key of the run
     unknown: list[str]  # keys of runs by an earlier livarot, which did not note the sources

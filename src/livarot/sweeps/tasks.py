@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from livarot.sweeps.keys import Cell, Run
+from livarot.sweeps.experiment.keys import Cell, Run
 
 if TYPE_CHECKING:  # with it comes pydantic, which workers do not need
-    from livarot.sweeps.spec import Experiment
+    from livarot.sweeps.experiment.spec import Experiment
 
 GROUP = 128  # runs of a task, at most
 COLUMN_BYTES = 1 << 28  # memory for the columns of a task, at most

@@ -28,8 +28,8 @@ from livarot.errors import LivarotError
 from livarot.model.problem import MNLMDP
 from livarot.running.loop import STAGES, Replicas
 from livarot.storage import parse_json, read_regular
-from livarot.sweeps.keys import Cell, canonical
-from livarot.sweeps.sources import source_of
+from livarot.sweeps.experiment.keys import Cell, canonical
+from livarot.sweeps.experiment.sources import source_of
 from livarot.sweeps.stopping import end_with
 from livarot.sweeps.store import checkpoint
 from livarot.sweeps.store.store import Entry, Store

@@ -27,11 +27,11 @@ from livarot.core.ellipsoid import Ellipsoid
 from livarot.core.linalg import whiten_all
 from livarot.core.tolerances import TIE
 from livarot.errors import bad, require_finite, require_non_negative
-from livarot.model.after import outcome_kinds, worths
 from livarot.model.compiled import blocks_of
 from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.terms.after import outcome_kinds, worths
 from livarot.planning.exact import checked_solution, solve_kernel
 from livarot.planning.solution import PlainSolution, Solution
 from livarot.theory.curvature import log_kappa

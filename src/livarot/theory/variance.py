@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.errors import bad
 from livarot.model.episodes import Episodes
 from livarot.model.probabilities import Kernel, transition_kernel

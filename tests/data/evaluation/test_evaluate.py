@@ -9,7 +9,7 @@ import pytest
 
 import livarot
 from livarot.data import DataWarning, evaluate_policy, policy_table, read_episodes, value_interval, write_policy
-from livarot.model.units import Units
+from livarot.model.terms.units import Units
 from tests.support.offline_logs import PAYS, behaviour, fitted, make_log, target, to_mdp, truth
 from tests.twins import evaluation as twin
 

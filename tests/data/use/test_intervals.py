@@ -9,7 +9,7 @@ import livarot
 from livarot.data import bootstrap, value_interval
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.model.probabilities import transition_kernel
-from livarot.model.units import Units
+from livarot.model.terms.units import Units
 from tests.support.machine_logs import TRUTH, WEAR, everywhere, fitted, to_mdp
 from tests.twins.plans import value as twin_value
 

@@ -174,7 +174,7 @@ def test_arrays_that_a_rule_names_belong_to_it():
 
 COUNTED = """
 import numpy as np, livarot
-from livarot.core.jit import counts
+from livarot.core.compiling.jit import counts
 from livarot.lanes import expectation
 from livarot.planning.optimistic.rules import JointMaximum
 def compiled_by(model, rule):

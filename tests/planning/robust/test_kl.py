@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W, lanes
 from livarot.planning.robust import kl as softmin
 from livarot.planning.robust.kl import worst_case

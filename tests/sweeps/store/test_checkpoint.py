@@ -7,7 +7,7 @@ import pytest
 from livarot import LivarotError, agents
 from livarot.running.loop import STAGES, Replicas
 from livarot.running.result import COLUMNS
-from livarot.sweeps.keys import Cell
+from livarot.sweeps.experiment.keys import Cell
 from livarot.sweeps.store import checkpoint
 
 SEEDS = [3, 5, 8]

@@ -8,7 +8,7 @@ import pytest
 from livarot import LivarotError
 from livarot.report.read_runs import read_runs
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.spec import Experiment
+from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.store import Store
 from tests.sweeps.conftest import EXPERIMENT

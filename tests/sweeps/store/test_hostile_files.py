@@ -11,8 +11,8 @@ from livarot import LivarotError
 from livarot.report.read_runs import read_runs
 from livarot.storage import load_tensors, save_tensors
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import canonical
-from livarot.sweeps.spec import AgentSpec, EnvironmentSpec, Experiment
+from livarot.sweeps.experiment.keys import canonical
+from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
 from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.index import DriverLock
 from livarot.sweeps.store.store import Store

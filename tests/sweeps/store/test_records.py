@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from livarot import LivarotError
 from livarot.running.result import COLUMNS
-from livarot.sweeps.keys import Cell, canonical, digest
+from livarot.sweeps.experiment.keys import Cell, canonical, digest
 from livarot.sweeps.store import housekeeping, records
 from livarot.sweeps.store.records import decode, encode, encode_block, read_head, summaries_of, summary_of
 from tests.support.stores import harm

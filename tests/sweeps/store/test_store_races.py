@@ -8,7 +8,7 @@ import pytest
 from livarot import LivarotError
 from livarot.storage import write_atomic
 from livarot.sweeps.driver import sweep
-from livarot.sweeps.keys import canonical
+from livarot.sweeps.experiment.keys import canonical
 from livarot.sweeps.store import housekeeping
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded
 from livarot.sweeps.store.records import Damaged, encode

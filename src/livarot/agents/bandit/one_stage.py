@@ -21,8 +21,8 @@ import numpy as np
 from livarot.agents.online import MirrorDescent, OnlineState
 from livarot.core.arguments import checked
 from livarot.core.arrays import IntArray
-from livarot.core.basics import new_floats
-from livarot.core.inner import inner
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import W, absolute, maximum, minimum, number_in, sqrt, with_number
 from livarot.core.law import expectation, softmax
 from livarot.errors import bad

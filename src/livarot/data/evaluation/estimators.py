@@ -28,9 +28,9 @@ from scipy.stats import t as student
 
 from livarot.core.arrays import FloatArray
 from livarot.data.evaluation.logged import LoggedEpisodes
-from livarot.model.after import outcome_kinds, worths
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import Problem
+from livarot.model.terms.after import outcome_kinds, worths
 from livarot.planning.exact import evaluate_kernel
 
 

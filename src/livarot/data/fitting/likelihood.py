@@ -29,8 +29,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import exp
 from livarot.core.views import part, view
 

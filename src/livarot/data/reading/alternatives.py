@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.formula import Factor, encode, stack
+from livarot.data.formulas.formula import Factor, encode, stack
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns, constant_within, counts_of, log_nominal, reference_of, terms_of
 from livarot.data.reading.observations import logged

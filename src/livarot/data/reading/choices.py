@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.expressions import Memory
-from livarot.data.fitting.formula import Levels, Recipe
+from livarot.data.formulas.expressions import Memory
+from livarot.data.formulas.formula import Levels, Recipe
 from livarot.errors import bad, require_finite
 from livarot.model.labels import ModelLabels
 

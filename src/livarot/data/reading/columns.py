@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.data.fitting.formula import Scope, Terms, check_features, listed_terms
-from livarot.data.fitting.wilkinson import read_formula, uses_stage
+from livarot.data.formulas.formula import Scope, Terms, check_features, listed_terms
+from livarot.data.formulas.wilkinson import read_formula, uses_stage
 from livarot.data.reading.table import Table, named
 from livarot.errors import bad
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.data.fitting.formula import Covariate, Encoding, Factor, Recipe, Terms, expander
+from livarot.data.formulas.formula import Covariate, Encoding, Factor, Recipe, Terms, expander
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import Table, read_table
 from livarot.errors import bad

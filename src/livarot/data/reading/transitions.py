@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from livarot.core.arrays import IntArray
-from livarot.data.fitting.formula import Computed, Encoding, Factor, Terms, encode, stack
+from livarot.data.formulas.formula import Computed, Encoding, Factor, Terms, encode, stack
 from livarot.data.reading.choices import NOTHING_LOGGED, Choices
 from livarot.data.reading.columns import Columns, constant_within, names_stage, reference_of, terms_of
 from livarot.data.reading.covariates import design_of

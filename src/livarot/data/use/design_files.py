@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livarot.data.fitting.expressions import check_memory, parsed
-from livarot.data.fitting.formula import Factor
+from livarot.data.formulas.expressions import check_memory, parsed
+from livarot.data.formulas.formula import Factor
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.covariates import Design
 from livarot.file_layout import Entry, Layout, Misfit, Tensor, check_range, plain_label, read_labels

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.data.estimator import MNLTransition
-from livarot.data.fitting.expressions import check_memory
-from livarot.data.fitting.formula import Computed
 from livarot.data.fitting.newton import Maximum
 from livarot.data.fitting.sandwich import KINDS, observation_weights
-from livarot.data.fitting.wilkinson import check_formula
+from livarot.data.formulas.expressions import check_memory
+from livarot.data.formulas.formula import Computed
+from livarot.data.formulas.wilkinson import check_formula
 from livarot.data.reading.choices import Choices
 from livarot.data.use.design_files import PER_ROW, PER_SET, TENSORS, design_tensors, design_words, read_design
 from livarot.errors import bad

@@ -31,17 +31,17 @@ from scipy.stats import norm
 from livarot import infinite
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.data.fitting.bootstrap import bootstrap, check_own, drawn
 from livarot.data.fitting.sandwich import variance_along
 from livarot.errors import bad, require_finite
 from livarot.infinite.interval import value_gradient
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import worth_at_start
-from livarot.model.after import outcome_kinds, worths
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.terms.after import outcome_kinds, worths
 from livarot.planning.exact import evaluate_kernel, solve
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
 from livarot.estimation.omd import whitened
+from livarot.infinite.planning.sparse import chain_of, discounted_system, solve_system
 from livarot.infinite.problem import InfiniteMDP, check_stationary
-from livarot.infinite.sparse import chain_of, discounted_system, solve_system
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem

@@ -23,9 +23,9 @@ from livarot.data.use.plans import observed_counts
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad, require_finite
 from livarot.infinite.problem import InfiniteMDP, check_stationary
-from livarot.model.after import first_actions
 from livarot.model.labels import Labels, ModelLabels, refuse
 from livarot.model.problem import MNLMDP
+from livarot.model.terms.after import first_actions
 from livarot.storage import spreadsheet_safe as guarded
 from livarot.storage import write_atomic
 from livarot.system.sizes import require_memory

@@ -21,10 +21,10 @@ from livarot.data.reading.columns import Columns
 from livarot.data.use.pays import Steps, is_table, read_pay, table_of_pay
 from livarot.errors import bad, require_finite
 from livarot.infinite.problem import InfiniteMDP
-from livarot.model.existing import check_available, check_terminal, number_named
 from livarot.model.labels import Labels, ModelLabels, model_labels
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.rewards import one_of, read_terminal
+from livarot.model.terms.existing import check_available, check_terminal, number_named
+from livarot.model.terms.rewards import one_of, read_terminal
 from livarot.system.sizes import require_memory
 
 SINK = "(unseen)"  # label of the extra state of unseen="sink"

@@ -25,8 +25,8 @@ import scipy
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad, require_positive_int
+from livarot.model.building.validation import check_start
 from livarot.model.labels import check_labels
-from livarot.model.validation import check_start
 
 ENDED = "(ended)"  # label of the additional state
 START = ("initial_state_distrib", "isd", "start")  # where environments keep the distribution of the first state

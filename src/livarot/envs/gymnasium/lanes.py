@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
-from livarot.core.jit import jit
+from livarot.core.compiling.jit import jit
 from livarot.core.views import Bundle, opened
-from livarot.model.after import last_values
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
+from livarot.model.terms.after import last_values
 from livarot.simulation.rollout import draw_start, row_of
 from livarot.simulation.streams import environment_uniforms
 

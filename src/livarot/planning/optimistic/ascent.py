@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import W, absolute, any_of, lane, maximum, number_in, sqrt, where, with_number
 from livarot.planning.optimistic.bonuses import logit_rounding
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at, value_at_centre

@@ -3,7 +3,7 @@
     Q_h(s, a) = r_h(s, a) + max over p in [sigma(lower), sigma(upper)] of  p v_0 + (1 - p) v_1,
 
 lower and upper the bounds of the difference of the two logits, v_0 and v_1 what the outcomes are worth
-(:mod:`livarot.model.after`).  The maximum is at ``upper`` where v_0 >= v_1 and at ``lower`` elsewhere.  If the bounds
+(:mod:`livarot.model.terms.after`).  The maximum is at ``upper`` where v_0 >= v_1 and at ``lower`` elsewhere.  If the bounds
 are those of a set (:mod:`livarot.estimation.level_support`), Q is the maximum over that set: E_theta[V] is monotone in
 the difference of the logits.
 """
@@ -16,10 +16,10 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.tolerances import TIE
-from livarot.model.after import after, blank_policy, blank_values, gains, outcome_kinds
 from livarot.model.derived import derived
 from livarot.model.episodes import Plan
 from livarot.model.problem import Problem
+from livarot.model.terms.after import after, blank_policy, blank_values, gains, outcome_kinds
 
 
 class Outcomes(NamedTuple):

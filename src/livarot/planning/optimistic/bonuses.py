@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import absolute, any_of, exp, maximum, minimum, sqrt, where
 from livarot.core.law import expectation
 from livarot.planning.optimistic.choice import dot, extremes, solver_room, value_at_centre

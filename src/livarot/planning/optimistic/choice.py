@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import absolute, any_of, exp, lane, maximum, minimum, sqrt, where
 from livarot.core.law import expectation, mean_row, softmax
 from livarot.core.views import matrix, part

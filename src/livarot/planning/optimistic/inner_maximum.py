@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.core.inner import inner
-from livarot.core.jit import jit
 from livarot.core.lanes import W, lane, lanes, number_in
 from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax

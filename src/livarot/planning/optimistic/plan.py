@@ -3,7 +3,7 @@
     Q_h(s, a) = r_h(s, a) + max over C_h of E_theta[V_{h+1}],   V_h = max_a Q_h   (the paper prints argmax, E16)
 
 with C_h the confidence ellipsoid of the stage's parameter (rewards of the next state and a discount: the maximum is of
-E_theta[r' + discount V_{h+1}], :mod:`livarot.model.after`).  A maximum over true kernels never exceeds H - h, so
+E_theta[r' + discount V_{h+1}], :mod:`livarot.model.terms.after`).  A maximum over true kernels never exceeds H - h, so
 nothing is clipped for the joint maximum; bonuses are clipped as their papers say.
 
 The **second recursion** does the same on certified upper bounds (the box relaxation or the variance-aware bound,
@@ -12,9 +12,9 @@ solver found a local maximum only.  The difference of the two start values bound
 
 There is one engine, with three ways to fill its lanes; ``Plan.engine`` says which one was taken.
 
-"replicas"  W replicas side by side, pair after pair (:mod:`livarot.planning.optimistic.replicas`)
-"pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.pairs`): the same bits
-"screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.screened`)
+"replicas"  W replicas side by side, pair after pair (:mod:`livarot.planning.optimistic.loops.replicas`)
+"pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.loops.pairs`): the same bits
+"screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.loops.screened`)
 
 A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas
 (with the variance bonus, which costs little, only if the problem is large; never if it has a discount, rewards of next
@@ -35,18 +35,18 @@ from livarot.core.arrays import FloatArray
 from livarot.core.lanes import W
 from livarot.core.views import Bundle
 from livarot.errors import bad, require_finite, require_non_negative
-from livarot.model.after import after, blank_policy, blank_values
 from livarot.model.compiled import plan_model
 from livarot.model.derived import derived
 from livarot.model.episodes import Estimate, Plan, check_estimate
 from livarot.model.problem import Problem
-from livarot.planning.optimistic.blocks import pair_blocks
-from livarot.planning.optimistic.loop_parts import PairTask, Task
-from livarot.planning.optimistic.pairs import plan_pairs
-from livarot.planning.optimistic.replicas import plan_replicas
+from livarot.model.terms.after import after, blank_policy, blank_values
+from livarot.planning.optimistic.loops.blocks import pair_blocks
+from livarot.planning.optimistic.loops.loop_parts import PairTask, Task
+from livarot.planning.optimistic.loops.pairs import plan_pairs
+from livarot.planning.optimistic.loops.replicas import plan_replicas
+from livarot.planning.optimistic.loops.screened import plan_screened
 from livarot.planning.optimistic.rule import LaneRule
 from livarot.planning.optimistic.rules import JointMaximum, Rule, check_rule
-from livarot.planning.optimistic.screened import plan_screened
 
 _DEFAULT = JointMaximum()
 LOOPS = {"replicas": plan_replicas, "pairs": plan_pairs, "screened": plan_screened}

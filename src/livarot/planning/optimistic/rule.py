@@ -4,7 +4,7 @@ A rule says how an uncertain choice is valued: ``value(choice, v, settings)`` is
 (:mod:`livarot.core.lanes`) as if for one choice, :class:`livarot.planning.optimistic.choice.Choice`, whose outcomes are
 worth v.  Loops over pairs or replicas are compiled once, for all rules: they are handed a table (:class:`Table`) of
 what to do and of addresses, and a rule's function is compiled by itself when a problem has a choice that needs it
-(:mod:`livarot.core.native`).
+(:mod:`livarot.core.compiling.native`).
 """
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from numba.core import types
 from numba.extending import lower_builtin, type_callable
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.native import Native, digest_of, emit_call
 from livarot.core.lanes import LANE, lane, where
-from livarot.core.native import Native, digest_of, emit_call
 from livarot.core.views import Bundle, BundleType, ViewType, opened
 from livarot.errors import bad
 from livarot.planning.optimistic.choice import Choice

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from livarot.core.inner import inner
+from livarot.core.compiling.inner import inner
 from livarot.core.lanes import W, absolute, exp, lane, maximum, number_in, numbers_of, sqrt, with_number
 from livarot.core.views import matrix, part
 

@@ -15,7 +15,7 @@ the ball whose radius at (h, s, a) is KL(p | p0); unlike the other two it is not
 not decrease in eta (docs/robust.md).
 
 The policy breaks ties as :func:`livarot.solve` does, with variances under the worst-case kernel.  Where rewards depend
-on the next state, or are discounted, V_{h+1} is r' + discount V_{h+1} (:mod:`livarot.model.after`).  Values, penalties
+on the next state, or are discounted, V_{h+1} is r' + discount V_{h+1} (:mod:`livarot.model.terms.after`).  Values, penalties
 and dual variables are in the units of the rewards or costs that were given (a penalty in one over them).
 """
 # mypy: disable-error-code="no-untyped-def"
@@ -31,15 +31,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from livarot.core.arrays import FloatArray, Int32Array
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.lanes import W, lanes, maximum, number_in
 from livarot.core.views import Bundle, flat, opened, part
 from livarot.errors import bad, require_finite
-from livarot.model.after import blank_values, worth
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.terms.after import blank_values, worth
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal

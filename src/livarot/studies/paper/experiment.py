@@ -1,6 +1,6 @@
 """The paper's experiment (Appendix `appendix:experiments`), and the same with a gap that can be learned.
 
-Both families are hard chains (:mod:`livarot.envs.hard`) with d = 2 and one random sign per stage and seed;
+Both families are hard chains (:mod:`livarot.envs.problems.hard`) with d = 2 and one random sign per stage and seed;
 the model and the run of a seed use that same seed, and all agents meet the same environment randomness.
 
 ``paper-gap``   Delta = 1/(4 sqrt(2 H T)), as the paper runs it.  A policy that errs with a fixed probability
@@ -25,7 +25,7 @@ import numpy as np
 
 from livarot.agents import UCRLMNLOL, Livarot, Uniform
 from livarot.core.arrays import FloatArray
-from livarot.envs.hard import hard_chain, paper_gap
+from livarot.envs.problems.hard import hard_chain, paper_gap
 from livarot.errors import bad, require_positive_int
 from livarot.running.run import run
 from livarot.studies.runner import Contender, Count, Runner

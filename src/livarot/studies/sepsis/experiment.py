@@ -1,4 +1,4 @@
-"""Learning to treat in a hospital whose patients respond differently (:mod:`livarot.envs.sepsis`); not medical advice.
+"""Learning to treat in a hospital whose patients respond differently (:mod:`livarot.envs.problems.sepsis`); not medical advice.
 
 LIVAROT knows the nominal model and treats one patient after the other.  Each patient is an episode; after each one the
 estimate is updated, and a new plan is made when the number of patients has grown by a factor sqrt(2) (a plan passes
@@ -25,13 +25,13 @@ import numpy as np
 
 from livarot.agents import Agent, Livarot
 from livarot.core.arrays import FloatArray, IntArray
-from livarot.envs.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
+from livarot.envs.problems.sepsis import N_ACTIONS, WEIGHTS, icu_sepsis
 from livarot.errors import require_positive_int
 from livarot.model.episodes import PlanCheck
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import evaluate, solve
-from livarot.planning.optimistic.blocks import pair_blocks
+from livarot.planning.optimistic.loops.blocks import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.robust.plan import solve_robust
 from livarot.simulation.rollout import play

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from livarot.core.arrays import FloatArray
-from livarot.envs.hard import hard_chain
+from livarot.envs.problems.hard import hard_chain
 from livarot.envs.random_model import random_mdp
 from livarot.envs.robust_embedding import kl_robust
 from livarot.model.probabilities import Kernel, transition_kernel

@@ -22,7 +22,7 @@ from livarot.errors import LivarotError, bad
 from livarot.file_layout import Entry, Layout, Tensor
 from livarot.running.loop import Replicas
 from livarot.storage import JSON, load_tensors, open_regular, reading, save_tensors
-from livarot.sweeps.keys import Cell, digest
+from livarot.sweeps.experiment.keys import Cell, digest
 from livarot.sweeps.store.folders import names_in, own_folder
 from livarot.sweeps.store.provenance import provenance
 
@@ -40,7 +40,7 @@ def path_of(folder: Path, cell: Cell, seeds: Sequence[int]) -> Path:
 def save(folder: Path, cell: Cell, replicas: Replicas, source: str = "") -> bool:
     """Write the replicas as they are now; False, with a warning, if the agent's state cannot be stored.
 
-    ``source`` is the hash of sources besides livarot's own (:mod:`livarot.sweeps.sources`).
+    ``source`` is the hash of sources besides livarot's own (:mod:`livarot.sweeps.experiment.sources`).
     """
     done = replicas.episode
     tensors = {f"state.{name}": array for name, array in flat(replicas.state).items()}

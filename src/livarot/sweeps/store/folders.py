@@ -14,7 +14,7 @@ from pathlib import Path
 
 from livarot.errors import bad
 from livarot.storage import parse_json, read_regular, write_atomic
-from livarot.sweeps.keys import canonical
+from livarot.sweeps.experiment.keys import canonical
 
 FOLDERS = ("runs", "failed", "corrupt", "checkpoints", "specs", "drivers", "running")
 MARKER = "livarot-store.json"

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import replacing, spreadsheet_safe, write_atomic
-from livarot.sweeps.keys import Cell, canonical
-from livarot.sweeps.names import cell_names, printable
+from livarot.sweeps.experiment.keys import Cell, canonical
+from livarot.sweeps.experiment.names import cell_names, printable
 from livarot.sweeps.stale import made
 from livarot.sweeps.store.folders import names_in, own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded, lock_is_held

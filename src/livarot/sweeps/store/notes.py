@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from livarot.errors import bad
 from livarot.storage import parse_json, read_regular, write_atomic
-from livarot.sweeps.keys import Cell, Run, canonical
+from livarot.sweeps.experiment.keys import Cell, Run, canonical
 from livarot.sweeps.store.folders import names_in, own_folder
 
 if TYPE_CHECKING:
-    from livarot.sweeps.spec import Experiment
+    from livarot.sweeps.experiment.spec import Experiment
 
 logger = logging.getLogger(__name__)
 MAX_NOTE = 1 << 20  # bytes of a note of a failed run
@@ -74,6 +74,6 @@ class Notes:
         return [experiment for _, experiment in read if experiment is not None]
 
     def _read_specs(self) -> list[tuple[Path, Experiment | None]]:
-        from livarot.sweeps.spec import read_stored  # and with it pydantic, which workers do not need
+        from livarot.sweeps.experiment.spec import read_stored  # and with it pydantic, which workers do not need
 
         return [(path, read_stored(path)) for path in self._json_files("specs")]

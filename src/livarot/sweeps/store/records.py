@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
 from livarot.storage import parse_json, read_regular
-from livarot.sweeps.keys import RUN_SCHEMA, Cell, Run, canonical, digest
-from livarot.sweeps.sources import source_of
+from livarot.sweeps.experiment.keys import RUN_SCHEMA, Cell, Run, canonical, digest
+from livarot.sweeps.experiment.sources import source_of
 from livarot.sweeps.store.provenance import provenance
 
 FILE_SCHEMA = 1

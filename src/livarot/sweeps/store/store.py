@@ -45,7 +45,7 @@ from livarot.errors import LivarotError, bad
 from livarot.extras import extras_explained
 from livarot.running.result import COLUMNS, RunResult
 from livarot.storage import parse_json, write_together
-from livarot.sweeps.keys import Cell, Run, canonical
+from livarot.sweeps.experiment.keys import Cell, Run, canonical
 from livarot.sweeps.store.folders import INDEX, INDEX_FILES, check_own, check_store, make_store, own_folder
 from livarot.sweeps.store.hashing import Looking, in_words
 from livarot.sweeps.store.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, Sync, is_busy

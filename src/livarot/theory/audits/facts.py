@@ -16,9 +16,9 @@ import numpy as np
 from livarot.core.arrays import FloatArray
 from livarot.errors import bad
 from livarot.file_layout import Entry, Layout, Misfit
-from livarot.model.after import after
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
+from livarot.model.terms.after import after
 from livarot.planning.exact import checked_solution, solve_kernel
 from livarot.planning.solution import PlainSolution, Solution
 from livarot.theory.constants import has_zero_outcomes, log_kappa_bound, log_kappa_star, max_reachable, nu_max, rho

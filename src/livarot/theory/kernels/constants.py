@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 
-from livarot.core.basics import new_floats
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats
+from livarot.core.compiling.jit import jit
 from livarot.core.tolerances import TIE
 from livarot.core.views import part, view
 from livarot.theory.kernels.curvature import rarest_pair

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 
-from livarot.core.basics import new_floats, new_integers
-from livarot.core.inner import inner
-from livarot.core.jit import jit
+from livarot.core.compiling.basics import new_floats, new_integers
+from livarot.core.compiling.inner import inner
+from livarot.core.compiling.jit import jit
 from livarot.core.views import part, view
 
 ASCENTS, STEPS = 8, 60  # starts per pair and steps per start of the ascent

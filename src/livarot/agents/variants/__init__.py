@@ -1,0 +1,1 @@
+"""Variants of LIVAROT, one file each."""

@@ -1,0 +1,1 @@
+"""Named problems, one file each."""

@@ -1,0 +1,1 @@
+"""Learning on one endless trajectory: the loop and its judge, and UCMNLK."""

@@ -1,0 +1,1 @@
+"""Plans in stationary models: discounted, average, robust and optimistic, sparse throughout."""

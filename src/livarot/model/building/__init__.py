@@ -1,0 +1,1 @@
+"""From what a user hands over to a model: constructors, long arrays, checks."""

@@ -1,0 +1,1 @@
+"""What an experiment asks for: its specification, the keys and names of its runs, and its checks."""

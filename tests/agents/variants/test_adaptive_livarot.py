@@ -1,0 +1,107 @@
+"""LIVAROT with a learned prior: its plans and updates written out, what every agent must do, the guard of pooling."""
+
+import numpy as np
+import pytest
+
+import livarot
+from livarot import envs
+from livarot.agents import AdaptiveLivarot, Livarot
+from livarot.agents.variants.adaptive_livarot import GUESS, block_sizes
+from livarot.errors import LivarotError
+from livarot.estimation.prior_fit import fit_pool, learned_prior, pooled_prior, with_mean_unknown
+from livarot.planning.optimistic.rules import JointMaximum
+from tests.support import field
+from tests.support.episodes import play_agent
+
+
+def test_without_pooling_the_ridge_is_learned():
+    mdp = field.ragged()
+    log, end = play_agent(mdp, AdaptiveLivarot(), 60, seed=1)
+    fits = [t for t in range(60) if log["states"][t + 1].next_fit != log["states"][t].next_fit]
+    assert fits[:5] == [0, 1, 2, 3, 4] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
+    last = log["states"][fits[-1] + 1]
+    first = AdaptiveLivarot().first_ridge(mdp.problem)
+    learned = learned_prior(mdp.problem, last.estimate, 4.0, 1.0 / first)
+    np.testing.assert_array_equal(last.prior.precision, learned.precision)
+    assert last.prior.precision[0, 0] != first
+    assert end.pool.mean.shape == (1, 0)
+    kept = play_agent(mdp, AdaptiveLivarot(learn_reg=False), 10, seed=1)[1]
+    np.testing.assert_array_equal(kept.prior.precision[0], mdp.problem.rows.pack_identity())
+
+
+def test_with_pooling_the_stages_share_a_mean():
+    mdp = envs.hard_chain(4, gap=0.1)
+    log, _ = play_agent(mdp, AdaptiveLivarot(pooling=True), 12, seed=1)
+    before, after = log["states"][5], log["states"][6]
+    pool = fit_pool(mdp.problem, after.estimate, before.pool, GUESS)
+    np.testing.assert_allclose(after.pool.mean, pool.mean)
+    np.testing.assert_allclose(after.prior.precision, pooled_prior(mdp.problem, pool, 1.0).precision)
+    plan = AdaptiveLivarot(pooling=True).plan(mdp.problem, after, None)
+    wider = with_mean_unknown(mdp.problem, after.estimate, after.pool)
+    np.testing.assert_allclose(plan.gram, wider.gram / (2 * 0.1 * 2), rtol=1e-12)
+    apart = AdaptiveLivarot(beta_scale=0.3)
+    plan = apart.plan(mdp.problem, apart.init(mdp.problem), None)
+    np.testing.assert_allclose(plan.gram[0, 0], mdp.problem.rows.pack_identity(1 / (2 * 0.3 * 2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("horizon", "share"), [(4, 1.0), (10, 1.0), (25, 0.4)])
+@pytest.mark.parametrize(("pooling", "scale"), [(False, 0.05), (True, 0.1)])
+def test_many_stages_share_a_budget(horizon, share, pooling, scale):
+    problem, default = envs.hard_chain(horizon, gap=0.5 / horizon).problem, AdaptiveLivarot(pooling=pooling)
+    given = AdaptiveLivarot(pooling=pooling, beta_scale=scale * share)
+    own, same = (agent.plan(problem, agent.init(problem), None).gram for agent in (default, given))
+    np.testing.assert_allclose(own, same, rtol=1e-12)
+
+
+def test_the_first_ridge_knows_the_ball():
+    small, large = envs.make("park-two-state").problem, envs.hard_chain(10, gap=0.05).problem
+    assert small.param_bound**2 < 6
+    assert AdaptiveLivarot().first_ridge(small) == pytest.approx(6 / small.param_bound**2)
+    assert AdaptiveLivarot().first_ridge(large) == 1.0
+    assert AdaptiveLivarot(reg=9.0).first_ridge(small) == 9.0
+    assert AdaptiveLivarot(learn_reg=False).first_ridge(small) == 1.0
+    assert AdaptiveLivarot(pooling=True).first_ridge(large) == 1.0
+    state = AdaptiveLivarot().init(small)
+    np.testing.assert_allclose(state.prior.precision[0], small.rows.pack_identity(6 / small.param_bound**2))
+
+
+def test_sizes_of_blocks():
+    problem = envs.river_swim(4, 3).problem
+    sizes = np.diff(problem.rows.block_start)
+    assert block_sizes(problem).tolist() == [n for n in sizes for _ in range(n * n)]
+
+
+def test_nothing_is_promised():
+    assert AdaptiveLivarot().promised_coverage() is None
+    assert AdaptiveLivarot(beta_scale=100.0).promised_coverage() is None
+
+
+def test_what_every_agent_must_do(tmp_path):
+    field.assert_value(AdaptiveLivarot())
+    field.assert_tiny(AdaptiveLivarot())
+    field.assert_resumes(AdaptiveLivarot(), tmp_path)
+    field.assert_resumes(AdaptiveLivarot(pooling=True), tmp_path, envs.hard_chain(4, gap=0.1))
+    field.assert_pure(AdaptiveLivarot(), field.ragged())
+    field.assert_pure(AdaptiveLivarot(pooling=True), envs.hard_chain(4, gap=0.1))
+    field.assert_learns(AdaptiveLivarot())
+    field.assert_learns(AdaptiveLivarot(pooling=True, rule=JointMaximum()))
+
+
+@pytest.mark.statistical
+def test_both_are_better_than_the_default_on_the_chain():
+    """60 seeds that nothing was chosen on."""
+    seeds = range(5000, 5060)
+    models = [envs.hard_chain(10, gap=0.05, seed=seed) for seed in seeds]
+    pooled, apart, usual = (
+        livarot.run(models, agent, 1000, seed=seeds).regret.sum(axis=1).mean()
+        for agent in (AdaptiveLivarot(pooling=True), AdaptiveLivarot(), Livarot())
+    )
+    assert pooled < 0.95 * usual
+    assert apart < usual
+
+
+@pytest.mark.parametrize(("settings", "argument"), [({"reg": 0.0}, "reg"), ({"pooling": 1}, "pooling")])
+def test_bad_settings(settings, argument):
+    with pytest.raises(LivarotError) as caught:
+        AdaptiveLivarot(**settings)
+    assert caught.value.argument == argument
