@@ -2,8 +2,8 @@
 
 Each call runs in a fresh process, once with an empty numba cache (cold) and once more (warm); a third process only
 imports what the call needs.  Seconds are CPU seconds of the whole process, user and system.  ``told_seconds`` is the
-number in the line "compiling, about N s" (``FIRST_RUN`` in ``livarot/core/compiling/jit.py``): it should be about the extra
-time of a cold run over a warm one.  A target that is missed is printed as UNMET; a call that fails makes the exit
+number in the line "compiling, about N s" (``FIRST_RUN`` in ``livarot/core/compiling/jit.py``): it should be about the
+extra time of a cold run over a warm one.  A target that is missed is printed as UNMET; a call that fails makes the exit
 status 1.
 """
 

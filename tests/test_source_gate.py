@@ -4,6 +4,7 @@ import ast
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,6 +195,7 @@ def test_no_host_and_no_machine_path_in_any_file():
 
 # ---------------------------------------------------------------- sizes
 MOST_LINES, MOST_CODE, MOST_PARAMETERS = 400, 60, 8
+MOST_MODULES = 13  # in one folder of the package, besides __init__.py
 # Functions with more than eight parameters, and why they may have them.
 KEYWORDS = "users call it with keywords, one for each thing that can be said"
 OPTIONS = "one parameter per option of a command"
@@ -282,3 +284,8 @@ def test_nothing_is_exempt_without_need():
     assert [key for key in EXEMPT if key not in known or known[key].parameters <= MOST_PARAMETERS] == []
     long = {name: (ROOT / "src" / "livarot" / name).read_text(encoding="utf-8").splitlines() for name in LONG_FILES}
     assert [name for name, lines in long.items() if len(lines) < MOST_LINES] == []
+
+
+def test_packages_are_small():
+    modules = Counter(path.parent for path in SOURCES if path.stem != "__init__")
+    assert {folder.name: number for folder, number in modules.items() if number > MOST_MODULES} == {}

@@ -40,7 +40,7 @@ MAPS: dict[str, FeatureMap] = {"one-hot": OneHot(), "moves": Moves(), "next-stat
 
 
 class RewardScale(NamedTuple):
-    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and the way back (:mod:`livarot.model.terms.units`).
+    """The affine map r' = (r - shift) / scale of rewards into [0, 1], and back (:mod:`livarot.model.terms.units`).
 
     A :class:`TabularMDP` is asked for its values in these units (``original_value``); models that are given rewards of
     any scale otherwise, as in :meth:`livarot.MNLMDP.from_arrays`, answer in them by themselves.

@@ -11,8 +11,8 @@ with only one possible outcome there is nothing to learn: all four planners back
 
 Maxima of V are over the pair's possible next states; an unvisited pair is worth r + max V (``noisy_values``: r + mean V
 + noise).  Where reachable sets are known, only states that the start can reach are planned for.  Ties: the first action
-within 1e-9 (1 + |Q|).  V stands for what outcomes are worth, r' + discount V (:mod:`livarot.model.terms.after`); actions that
-do not exist have Q = -inf.
+within 1e-9 (1 + |Q|).  V stands for what outcomes are worth, r' + discount V (:mod:`livarot.model.terms.after`);
+actions that do not exist have Q = -inf.
 """
 # mypy: disable-error-code="no-untyped-def"
 

@@ -3,8 +3,8 @@
     Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
 
 With a discount, rewards of the next state and terminal rewards g, it is r'(s, a, s') + discount V_{h+1}(s') in place of
-V_{h+1}(s'), and V_H = g (:mod:`livarot.model.terms.after`).  Functions named ``..._kernel`` take and give normalised values,
-the others speak in the units of the rewards or costs that were given.
+V_{h+1}(s'), and V_H = g (:mod:`livarot.model.terms.after`).  Functions named ``..._kernel`` take and give normalised
+values, the others speak in the units of the rewards or costs that were given.
 
 The optimal policy follows Eq. (well state def pi star): among the actions within 1e-9 (1 + |Q|) of the best one, the
 action with the largest variance of V*_{h+1}; the first one if that ties too.

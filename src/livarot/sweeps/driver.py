@@ -67,8 +67,8 @@ def sweep(
     runs at most; a checkpoint is written every so many seconds (and episodes); ``imports`` are modules to import in
     driver and workers, which register agents or environments of your own.
 
-    Stored runs that were made by other sources of these modules than those here (:mod:`livarot.sweeps.experiment.sources`) are
-    reported by warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them
+    Stored runs made by other sources of these modules (:mod:`livarot.sweeps.experiment.sources`) are reported by
+    warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them
     again: each file is replaced when its new one is complete.
 
     SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even

@@ -10,7 +10,8 @@ import pytest
 
 import livarot
 from livarot import LivarotError
-from livarot.agents import PSRL, UCBVI, UCRLMNLOL, Livarot, RareSwitching, Uniform, rare_switching
+from livarot.agents import PSRL, UCBVI, UCRLMNLOL, Livarot, RareSwitching, Uniform
+from livarot.agents.variants import rare_switching
 from livarot.model.probabilities import transition_kernel
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import AgentRandom, environment_uniforms

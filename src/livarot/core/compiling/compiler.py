@@ -1,8 +1,8 @@
 """How numba compiles kernels and their parts: fewer steps than it takes by itself, for the same machine code.
 
 A *kernel* is what Python calls (:func:`livarot.core.compiling.jit.jit`), a *part* what only compiled functions call
-(:func:`livarot.core.compiling.inner.inner`).  numba would optimise every function by itself, then again within each of its
-callers, and keep machine code of all of them: for kernels built of small functions, that takes most of the compile
+(:func:`livarot.core.compiling.inner.inner`).  numba would optimise every function by itself, then again within each of
+its callers, and keep machine code of all of them: for kernels built of small functions, that takes most of the compile
 time.  Here a part is translated once; a kernel is linked with all parts that it reaches, each of them once, and
 optimised together with them.
 """

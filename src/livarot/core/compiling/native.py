@@ -1,9 +1,10 @@
 """Functions that compiled code calls by their address.
 
 A loop that calls a function by its address is compiled once, whatever it calls; the function is compiled by itself, for
-one combination of types, when its address is first asked for, and kept on disk like a kernel (:mod:`livarot.core.compiling.jit`).
-There it is found by a digest of its code and of all that its code names (:func:`code_of`): functions made by one
-factory differ in what they close over, and must not be mistaken for each other.
+one combination of types, when its address is first asked for, and kept on disk like a kernel
+(:mod:`livarot.core.compiling.jit`).  There it is found by a digest of its code and of all that its code names
+(:func:`code_of`): functions made by one factory differ in what they close over, and must not be mistaken for each
+other.
 """
 # mypy: disable-error-code="no-untyped-call"
 

@@ -6,8 +6,8 @@ With L v = max_a (r + gamma P v) and d = L v - v, for any v whatsoever and any p
 
 so the interval that is returned, widened by what rounding can do to d, holds for the optimal value *and* for the value
 of the policy returned with it.  It needs only that L is monotone and that L(v + c) = L v + gamma c, which is as true of
-an adversary's L (:mod:`livarot.infinite.planning.robust`) and of an optimist's (:mod:`livarot.infinite.planning.optimistic`): the three
-share :func:`fixed_point`.
+an adversary's L (:mod:`livarot.infinite.planning.robust`) and of an optimist's
+(:mod:`livarot.infinite.planning.optimistic`): the three share :func:`fixed_point`.
 
 Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by the midpoint of its rise times
 gamma/(1 - gamma), so that their error falls as the chain mixes and not as gamma^k; and where the sweeps turn out to be

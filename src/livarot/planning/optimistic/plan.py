@@ -13,7 +13,7 @@ solver found a local maximum only.  The difference of the two start values bound
 There is one engine, with three ways to fill its lanes; ``Plan.engine`` says which one was taken.
 
 "replicas"  W replicas side by side, pair after pair (:mod:`livarot.planning.optimistic.loops.replicas`)
-"pairs"     W (state, action) pairs of a replica side by side (:mod:`livarot.planning.optimistic.loops.pairs`): the same bits
+"pairs"     W (state, action) pairs of one replica, likewise (:mod:`livarot.planning.optimistic.loops.pairs`): same bits
 "screened"  pairs, but only those that can be best (:mod:`livarot.planning.optimistic.loops.screened`)
 
 A problem whose states have several actions with three or more outcomes is screened, whatever the number of replicas

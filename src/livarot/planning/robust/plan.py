@@ -15,8 +15,8 @@ the ball whose radius at (h, s, a) is KL(p | p0); unlike the other two it is not
 not decrease in eta (docs/robust.md).
 
 The policy breaks ties as :func:`livarot.solve` does, with variances under the worst-case kernel.  Where rewards depend
-on the next state, or are discounted, V_{h+1} is r' + discount V_{h+1} (:mod:`livarot.model.terms.after`).  Values, penalties
-and dual variables are in the units of the rewards or costs that were given (a penalty in one over them).
+on the next state, or are discounted, V_{h+1} is r' + discount V_{h+1} (:mod:`livarot.model.terms.after`).  Values,
+penalties and dual variables are in the units of the rewards or costs that were given (a penalty in one over them).
 """
 # mypy: disable-error-code="no-untyped-def"
 

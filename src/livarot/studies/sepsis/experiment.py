@@ -1,4 +1,4 @@
-"""Learning to treat in a hospital whose patients respond differently (:mod:`livarot.envs.problems.sepsis`); not medical advice.
+"""Learning to treat in a hospital whose patients respond differently; not medical advice.
 
 LIVAROT knows the nominal model and treats one patient after the other.  Each patient is an episode; after each one the
 estimate is updated, and a new plan is made when the number of patients has grown by a factor sqrt(2) (a plan passes

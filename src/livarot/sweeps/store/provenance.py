@@ -18,7 +18,7 @@ import pyarrow as pa
 def provenance() -> dict[str, Any]:
     """Which code made a result: versions, the commit of a checkout, and a hash of livarot's sources.
 
-    Runs of agents or environments that are not livarot's own also have the hash of :mod:`livarot.sweeps.experiment.sources`.
+    Runs of agents or environments of plugins also have a hash (:mod:`livarot.sweeps.experiment.sources`).
 
     >>> sorted(provenance())
     ['commit', 'livarot', 'machine', 'numba', 'numpy', 'pyarrow', 'python', 'source']

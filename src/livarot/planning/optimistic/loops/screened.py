@@ -1,11 +1,11 @@
 """Optimistic backward induction that solves only pairs that can be best: pairs as lanes.
 
 In each state the joint maximum and its certified bound are computed for the action that is best at the next stage, for
-the pair with the largest bound (:mod:`livarot.planning.optimistic.loops.screening`), and then for the pairs whose bound still
-reaches the best value found.  Values and policy are those of solving all pairs, unless the solver of a pair found only
-a local maximum at the next stage; the bound of the start is certified in any case, and may be smaller; the reported gap
-is that of the solved pairs.  Pairs of almost the same shape share lanes: shorter ones are filled up with outcomes of
-negligible weight.
+the pair with the largest bound (:mod:`livarot.planning.optimistic.loops.screening`), and then for the pairs whose bound
+still reaches the best value found.  Values and policy are those of solving all pairs, unless the solver of a pair found
+only a local maximum at the next stage; the bound of the start is certified in any case, and may be smaller; the
+reported gap is that of the solved pairs.  Pairs of almost the same shape share lanes: shorter ones are filled up with
+outcomes of negligible weight.
 
 It is for values without a discount, rewards of next states or terminal rewards; others are planned pair by pair.
 """
