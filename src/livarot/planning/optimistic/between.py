@@ -3,9 +3,9 @@
     Q_h(s, a) = r_h(s, a) + max over p in [sigma(lower), sigma(upper)] of  p v_0 + (1 - p) v_1,
 
 lower and upper the bounds of the difference of the two logits, v_0 and v_1 what the outcomes are worth
-(:mod:`livarot.model.terms.after`).  The maximum is at ``upper`` where v_0 >= v_1 and at ``lower`` elsewhere.  If the bounds
-are those of a set (:mod:`livarot.estimation.level_support`), Q is the maximum over that set: E_theta[V] is monotone in
-the difference of the logits.
+(:mod:`livarot.model.terms.after`).  The maximum is at ``upper`` where v_0 >= v_1 and at ``lower`` elsewhere.  If the
+bounds are those of a set (:mod:`livarot.estimation.level_support`), Q is the maximum over that set: E_theta[V] is
+monotone in the difference of the logits.
 """
 
 from __future__ import annotations
