@@ -165,9 +165,11 @@ def _learning(mdp: MNLMDP) -> list[Step]:
         DriftingLivarot(),
         Uniform(),
         Oracle(solve(mdp).policy),
-        *([SoundLivarot(optimism="level set")] if mdp.problem.max_reachable == 2 else []),
     )
-    return [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
+    steps: list[Step] = [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
+    if mdp.problem.max_reachable == 2:
+        steps.append(partial(run, mdp, SoundLivarot(optimism="level set"), 3, seed=SEEDS))
+    return steps
 
 
 def _exploration() -> Iterator[Step]:
