@@ -2,7 +2,7 @@
 
     python -m benchmarks.infinite [--states N] [--quick] [--json]
 
-Random sparse models, 4 actions, 10 successors, error 1e-6 on both sides; CPU seconds, best of three rounds by turns.
+Random sparse models, 4 actions, 10 successors, error 1e-6 on both sides; CPU seconds, best of three alternating rounds.
 The robust plans are ratios to the plain one.  The bus engine is compared number by number.  Memory is that of fresh
 processes without QuantEcon: the peak while building and solving beyond what the built model takes, and the peak of all
 for 10^6 states.  A missed target is printed as UNMET.

@@ -3,7 +3,7 @@
 One random model (60 states, 6 actions, 5 next states, 20 stages), planned exactly, robustly and optimistically; then
 the same with each of them and with all.  Times are CPU times of one thread, best of several rounds, all variants in
 turn in one process; what is printed are ratios to the plain model.  With a discount or rewards of the next state the
-optimistic plan of the joint maximum is not screened (``Plan.engine``), which is most of what it pays.
+optimistic plan of the joint maximum is not screened (``Plan.engine``), which is most of the extra cost.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ WAY = """
 learning | Problem -> agent.plan -> Plan -> rollout in the MNLMDP -> Episodes -> agent.update -> state
 judging | Plan + MNLMDP -> judge -> exact regret, sigma_bar, coverage -> RunResult
 comparing | TOML -> cells and seeds -> tasks -> workers -> store -> report, figures, page
-fitting | table -> choices -> likelihood -> MNLTransition -> MNLMDP -> plans, intervals, policy table
+fitting | table -> choices -> likelihood -> MNLTransition -> MNLMDP or InfiniteMDP -> plans, intervals, policy table
+evaluating | logged episodes + policy -> importance weights, model -> estimates, intervals, warnings
 """
 LINE, ROOM, STEP, WIDTH = 34, 118, 30, 1040
 STYLE = "font-family: system-ui, sans-serif; font-size: 13px"

@@ -52,6 +52,6 @@ def extras_explained() -> Iterator[None]:
 
 
 def require_extra(package: str) -> None:
-    """Refuse to begin what will need this package in the end, unless it is there."""
+    """Refuse, before any work, what will need this package at its end, if the package is missing."""
     with extras_explained():
         import_module(package)

@@ -86,7 +86,7 @@ def test_notes_and_refusals(folder, tmp_path, capsys):
         cli_evaluate.command(**given(here, reward=REWARD))
     with pytest.raises(livarot.LivarotError, match="level"):
         cli_evaluate.command(**given(here, level=1.5))
-    with pytest.raises(livarot.LivarotError, match="robust: and pessimistic are both given"):
+    with pytest.raises(livarot.LivarotError, match="robust: robust and pessimistic are both given"):
         cli_plan.command(model=here / "model", reward=REWARD, robust="0.1", pessimistic=0.9)
 
 
@@ -101,5 +101,5 @@ def test_a_formula_fits_the_model_to_the_log(folder, tmp_path, capsys):
         cli_evaluate.command(**given(here, reward=REWARD, as_json=True, **model))
         found.append(json.loads(capsys.readouterr().out))
     assert found[0] == found[1] and "doubly robust" in found[0]["estimates"]
-    with pytest.raises(livarot.LivarotError, match="model: and a formula"):
+    with pytest.raises(livarot.LivarotError, match="model: a model and a formula"):
         cli_evaluate.command(**given(here, reward=REWARD, model=tmp_path / "m", **options))

@@ -114,7 +114,7 @@ def test_without_a_horizon_the_plan_has_no_end(model, tmp_path, capsys):
 
 def test_a_missing_reward_and_a_wrong_discount_are_refused(model, tmp_path):
     pd.read_csv(EXAMPLE / "rewards.csv").iloc[2:].to_csv(tmp_path / "r.csv", index=False)
-    with pytest.raises(livarot.LivarotError, match=r"^reward: 2 \(state, action\) have none, such as \('new', 'ge"):
+    with pytest.raises(livarot.LivarotError, match=r"^reward: 2 \(state, action\) have no number, such as \('new'"):
         cli_plan.command(model=model, **PLAN | {"reward": str(tmp_path / "r.csv")})
     with pytest.raises(livarot.LivarotError, match="discount"):
         cli_plan.command(model=model, **PLAN, discount=1.5)

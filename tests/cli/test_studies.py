@@ -43,7 +43,7 @@ def test_the_hospital_from_end_to_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(studies.hospital, "sepsis_study", partial(studies.hospital.sepsis_study, horizon=3))
     studies.sepsis(quick=True, out=tmp_path / "r", n_seeds=1, n_patients=1, workers=1)
     shown = capsys.readouterr()
-    assert "no medical advice" in shown.out
+    assert "not medical advice" in shown.out
     assert "5 files in" in shown.out
     assert "sepsis: 100 % of 4 plans" in shown.err
     assert (tmp_path / "r" / "sepsis.png").exists()

@@ -1,4 +1,4 @@
-"""What cannot be meant is refused by both constructors: the argument, the first bad item, their number, a cure."""
+"""Invalid terms are refused by both constructors: the argument, the first bad entry, how many there are, a cure."""
 
 import numpy as np
 import pytest

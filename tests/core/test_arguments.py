@@ -10,7 +10,7 @@ import pytest
 
 import livarot
 from livarot import LivarotError, agents, envs, theory
-from livarot.core.arguments import checked
+from livarot.core.arguments import checked, required_arguments
 from livarot.core.compiling.jit import counts
 from livarot.core.mnl import softmax
 from tests.support.refusals import A, H, S, arrays, refusal
@@ -60,6 +60,15 @@ def test_truth_values_words_classes_and_functions():
     assert (
         refusal(lambda: livarot.MNLMDP.from_function(2, 2, 2, features=3, reward=0, theta=[0.0])).argument == "features"
     )
+
+
+def test_required_arguments_are_positional_and_without_a_default():
+    def reward(s, a, /, to, *more, scale=1.0, **others):
+        """Three of them are required."""
+
+    assert required_arguments(reward) == 3
+    assert required_arguments(partial(reward, 0)) == 2
+    assert required_arguments(lambda *all_of_them: 0.0) == required_arguments(max) == 0
 
 
 def test_the_signature_stays():

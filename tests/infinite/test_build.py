@@ -94,8 +94,11 @@ def test_other_terms_for_the_same_law():
             r"^available: .*worn.*work.* has none, the mask says otherwise",
         ),
         (lambda: model(rewards=PAY), "^rewards: is not an argument"),
-        (lambda: model().with_terms(available=np.ones((3, 2), bool)), "^available: belongs to the law"),
-        (lambda: model().with_terms(terminal=["worn"]), "^terminal: belongs to the law"),
+        (
+            lambda: model().with_terms(available=np.ones((3, 2), bool)),
+            "^available: cannot be changed",
+        ),
+        (lambda: model().with_terms(terminal=["worn"]), "^terminal: cannot be changed"),
     ],
 )
 def test_refusals(call, message):

@@ -35,7 +35,7 @@ def test_a_policy_is_an_array_too():
     policy = solve(model(reward=PAY)).policy
     assert policy.tolist() == [1, 0, -1] and policy[0] == 1 and policy[np.int64(2)] == -1
     assert policy[policy >= 0].tolist() == [1, 0]
-    with pytest.raises(livarot.LivarotError, match="a part of a policy does not know the states"):
+    with pytest.raises(livarot.LivarotError, match="a part of a policy has no names of states"):
         policy[:2].action("new")
     unnamed = InfiniteMDP.from_transitions(P, reward=0.0, terminal=[2], discount=0.9)
     numbers = Policy.of(unnamed.problem, np.array([1, 0, 1], dtype=np.int32))
@@ -57,6 +57,6 @@ def test_only_the_first_states_are_listed():
     assert "35 more" in repr(found) and len(repr(found).splitlines()) == 8
 
 
-def test_the_worth_at_the_start_skips_where_nobody_starts():
+def test_the_value_at_the_start_ignores_other_states():
     problem = model(reward=PAY, start=[0.25, 0.75, 0.0]).problem
     assert worth_at_start(problem, np.array([4.0, 8.0, np.nan])) == 7.0

@@ -56,7 +56,7 @@ def test_a_bit_for_each_parameter(d):
     assert fine and expected.any(axis=1).all() and record.covered.tolist() == [[0.0, 0.0]]
 
 
-def test_what_is_no_number_is_not_inside():
+def test_a_distance_that_is_not_a_number_is_not_inside():
     """Distances that overflow are doubtful, whatever the radius; finite ones are not."""
     rng = np.random.default_rng(0)
     estimate, _ = random_estimate(rng, RIVER.problem, 1)

@@ -1,4 +1,4 @@
-"""A sweep shows a bar if nobody observes it and somebody watches."""
+"""A sweep without an observer shows a progress bar in a terminal or notebook."""
 
 from __future__ import annotations
 

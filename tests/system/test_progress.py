@@ -1,4 +1,4 @@
-"""Bars: for long work that somebody watches, and for nobody else."""
+"""Progress bars: for long work in a terminal or a notebook, and nowhere else."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_function_of_one_s_own_is_called_instead():
         pass
 
 
-def test_how_long_it_takes_still():
+def test_the_time_that_is_left():
     bar = Bar(10, "things")
     bar.reach(5)
     assert bar.text().startswith("5 of 10 things, ") and bar.text().endswith(" s left")

@@ -62,6 +62,35 @@ def test_the_bracket_holds(d, U, bound):
     assert rough.log_lower <= found.log_lower + 1e-12 and found.log_upper <= rough.log_upper + 1e-12
 
 
+def test_the_two_rarest_outcomes():
+    z = np.array([0.3, -2.0, 700.0, -1.0])
+    p = np.exp(z - 700.0) / np.exp(z - 700.0).sum()
+    assert cur._two_rarest(z) == pytest.approx(-math.log(p[1]) - math.log(p[3]), rel=1e-14)
+    assert cur._two_rarest(np.zeros(2)) == pytest.approx(math.log(4.0))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_features_on_a_line_of_several_coordinates(seed):
+    """Multiples of one unit vector: kappa is that of the model with the multiples as its only coordinate."""
+    rng = np.random.default_rng(seed)
+    along, offset = rng.uniform(-1.0, 1.0, (6, 5)), rng.normal(0.0, 2.0, (6, 5))
+    unit = rng.normal(size=3)
+    unit /= np.linalg.norm(unit)
+    found = [
+        con.kappa(
+            MNLMDP.from_function(
+                1, 6, 1, reward=np.zeros((6, 1)), theta=np.zeros(len(axis)), param_bound=2.0,
+                features=lambda h, s, a, axis=axis: (np.arange(5), along[s][:, None] * axis),
+                offset=lambda h, s, a: offset[s],
+            ),
+            all_states=True,
+        )
+        for axis in (np.ones(1), unit)
+    ]  # fmt: skip
+    assert all(one.exact for one in found)
+    assert found[1].log_upper == pytest.approx(found[0].log_upper, rel=1e-9)
+
+
 def test_the_lower_end_is_attained():
     """Ascent by scipy from many starts finds no more than the bracket's upper end, and as much as its lower end."""
     from scipy.optimize import minimize

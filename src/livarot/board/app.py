@@ -64,8 +64,8 @@ def failed_runs(runs: Runs) -> list[dict[str, Any]]:
             name = names.get(cell.key) or cell_name(cell)
         except (KeyError, TypeError, AttributeError):
             name, seed = key, None  # not a note that livarot wrote
-        told = reason(str(note.get("traceback", "")))
-        found.append({"reason": told, "seed": seed, "attempts": note.get("attempts"), "run": name})
+        why = reason(str(note.get("traceback", "")))
+        found.append({"reason": why, "seed": seed, "attempts": note.get("attempts"), "run": name})
     return found
 
 

@@ -105,7 +105,7 @@ def reproduce(
 @app.command("list", rich_help_panel=MODELS)
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    name: Annotated[str | None, typer.Argument(help="One of them: what it is and its settings.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Describe this one, with its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     imports: Imports = None,
 ) -> None:
@@ -174,14 +174,14 @@ def tune(
     call("tune", locals())
 
 
-# What can be said about a model: options of `fit`, and of `plan` and `evaluate` where they fit one first.
+# Options that describe a model: of `fit`, and of `plan` and `evaluate` when they fit one first.
 Features = Annotated[list[str] | None, typer.Option(help="Terms such as wear,action:wear; repeat or use commas.")]
 Formula = Annotated[str | None, typer.Option(help="Instead of features: '~ wear + log(age):next_state'.")]
 Reachable = Annotated[str | None, typer.Option(help="File of reachable next states, or 'all'.")]
 Choice = Annotated[str, typer.Option(help="Column that groups alternatives into choices.")]
 Chosen = Annotated[str, typer.Option(help="Column that marks the alternative chosen.")]
 Offset = Annotated[str | None, typer.Option(help="Column of a known part of the logits.")]
-Cluster = Annotated[str | None, typer.Option(help="Column of who was observed: their errors go together.")]
+Cluster = Annotated[str | None, typer.Option(help="Column of persons or units whose rows may be correlated.")]
 Weights = Annotated[str | None, typer.Option(help="Column of sampling weights.")]
 Reference = Annotated[list[str] | None, typer.Option(help="name=level: the reference of a category; repeat.")]
 At = Annotated[str | None, typer.Option(help="Covariates to plan for: age=60,sex=f.")]
@@ -200,7 +200,7 @@ def fit(
     offset: Offset = None,
     cluster: Cluster = None,
     weights: Weights = None,
-    collinear: Annotated[str, typer.Option(help="Columns that others explain: refuse or drop.")] = "refuse",
+    collinear: Annotated[str, typer.Option(help="Columns that are combinations of others: refuse or drop.")] = "refuse",
     state: Annotated[str, typer.Option(help="Column of the state.")] = "state",
     action: Annotated[str, typer.Option(help="Column of the action.")] = "action",
     next_state: Annotated[str, typer.Option("--next", help="Column of the next state.")] = "next_state",
@@ -228,10 +228,10 @@ def plan(
         str | None, typer.Option(help="File with state, (action, (next_state,)) reward; or state=number,...")
     ] = None,
     cost: Annotated[str | None, typer.Option(help="The same for costs, which are minimised.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps of an episode; without it there is no end.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps of an episode; without it nothing ends.")] = None,
     discount: Annotated[float | None, typer.Option(help="Discount factor, below 1 if there is no horizon.")] = None,
     terminal: Annotated[
-        str | None, typer.Option(help="Where episodes end: state,...; state=worth,...; or a file of states.")
+        str | None, typer.Option(help="States that end an episode: state,...; state=value,...; or a file.")
     ] = None,
     terminal_reward: Annotated[
         str | None, typer.Option(help="What the last state is worth: file with state, reward; or state=number,...")
@@ -241,7 +241,7 @@ def plan(
     robust: Annotated[str | None, typer.Option(help="KL radius, or auto: chosen by refits.")] = None,
     optimistic: Annotated[float | None, typer.Option(help="Level of the confidence set to be optimistic over.")] = None,
     pessimistic: Annotated[
-        float | None, typer.Option(help="Level of the confidence set whose worst case counts.")
+        float | None, typer.Option(help="Level of the confidence set whose worst case to plan for.")
     ] = None,
     unseen: Annotated[
         str, typer.Option(help="Actions never tried in a state: unavailable, error, sink or stay.")
@@ -272,7 +272,7 @@ def evaluate(
         Path | None, typer.Option(help="A model stored by `livarot fit`; --formula or --features fit one to the log.")
     ] = None,
     reward: Annotated[
-        str | None, typer.Option(help="Of the model: file with state, (action,) reward; or state=number,...")
+        str | None, typer.Option(help="Rewards of the model: file with state, (action,) reward; or state=number,...")
     ] = None,
     episode: Annotated[str, typer.Option(help="Column of the episode.")] = "episode",
     step: Annotated[str, typer.Option(help="Column of the step.")] = "step",
@@ -280,9 +280,9 @@ def evaluate(
         str | None, typer.Option(help="Column with the probability of the logged action, if it is known.")
     ] = None,
     behaviour: Annotated[
-        str, typer.Option(help="If it is not: counts, 'stage counts' or logit estimates it.")
+        str, typer.Option(help="How to estimate it otherwise: counts, 'stage counts' or logit.")
     ] = "counts",
-    cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 is none.")] = 0,
+    cross_fit: Annotated[int, typer.Option(help="Folds of the doubly robust estimate; 0 for none.")] = 0,
     unseen: Annotated[
         str, typer.Option(help="Actions never tried in a state: unavailable, error, sink or stay.")
     ] = "unavailable",

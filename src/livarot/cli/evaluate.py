@@ -1,7 +1,7 @@
 """``livarot evaluate``: logged episodes and a policy in, estimates of its value out.
 
 With a model (``livarot fit``) and its rewards, the model-based and the doubly robust estimate stand beside importance
-sampling.  The table goes to standard output; what should be known about the log goes to standard error.
+sampling.  The table goes to standard output, warnings about the log go to standard error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def command(
     options = {"features": None, "formula": None} | model_options
     fits = options["features"] is not None or options["formula"] is not None
     if fits and model is not None:
-        raise bad("model", "and a formula (or features) are both given", cure="choose one of them")
+        raise bad("model", "a model and a formula (or features) are both given", cure="choose one of them")
     with notes(Console(stderr=True)):
         fit = fitted_or_loaded(log if model is None else model, **options) if fits or model is not None else None
     if (fit is None) != (reward is None):
@@ -77,7 +77,7 @@ def command(
 def _model_of(
     fit: MNLTransition, table: Table, plan: Table, reward: str, names: dict[str, Any], options: dict[str, Any]
 ) -> MNLMDP:
-    """The fitted model with as many stages as the policy, begun as the logged episodes begin."""
+    """The fitted model with as many stages as the policy and the first states of the logged episodes."""
     columns = {name: names[name] for name in ("episode", "step", "state", "action", "next_state")}
     seen = read_episodes(table.with_column("reward", [0.0] * table.n_rows), **columns)
     first = seen.labels.states.decode(seen.state[:, 0])

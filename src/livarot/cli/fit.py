@@ -45,11 +45,11 @@ def command(
         save_fit(out, model)
     console = Console()
     with notes(Console(stderr=True)):
-        told = json.dumps(described(model, level), allow_nan=False) if as_json else str(model.summary(level))
+        text = json.dumps(described(model, level), allow_nan=False) if as_json else str(model.summary(level))
     if as_json:
-        console.print_json(told)
+        console.print_json(text)
     else:
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
         if out is not None:
             console.print(f"model in {out}", highlight=False, markup=False, soft_wrap=True)
 
@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def notes(aside: Console) -> Iterator[None]:
-    """What should be known about the data, one line each on standard error."""
+    """Show warnings about the data, one line each, on standard error."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", DataWarning)
         yield

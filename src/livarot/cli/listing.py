@@ -71,8 +71,8 @@ def _default(parameter: inspect.Parameter) -> str | None:
     """As it would be typed; None if a value has to be given."""
     if parameter.default is parameter.empty:
         return None
-    told = repr(parameter.default)
-    return "(made anew)" if told.startswith("<") else told
+    text = repr(parameter.default)
+    return "(made anew)" if text.startswith("<") else text
 
 
 def description(one: dict[str, Any]) -> list[str]:

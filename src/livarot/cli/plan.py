@@ -64,7 +64,7 @@ def command(
     kinds = {"robust": robust, "optimistic": optimistic, "pessimistic": pessimistic}
     chosen = [name for name, value in kinds.items() if value is not None]
     if len(chosen) > 1:
-        raise bad(chosen[0], f"and {chosen[1]} are both given", cure="choose one of them")
+        raise bad(chosen[0], f"{chosen[0]} and {chosen[1]} are both given", cure="choose one of them")
     radius = None if robust in (None, AUTO) else _number("robust", str(robust))
     require_positive_int("resamples", resamples)
     with notes(Console(stderr=True)):
@@ -76,22 +76,22 @@ def command(
     profile = parse_profile(fit, at)
     mdp = fit.to_mdp(**terms, horizon=horizon, start=first, discount=discount, at=profile, unseen=unseen)
     if isinstance(mdp, InfiniteMDP) and (discount is None or discount == 1.0):
-        told = "is not given, and neither is a discount below 1"
-        raise bad("horizon", told, cure="say how many steps an episode has, or give a discount: then there is no end")
+        message = "is not given, and neither is a discount below 1"
+        raise bad("horizon", message, cure="say how many steps an episode has, or give a discount if it never ends")
     if pessimistic is not None:
         worst = plan_pessimistic(fit, mdp, pessimistic)
-        policy, value, told_lines = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
+        policy, value, lines = worst.policy, worst.value, [f"pessimistic plan: {worst}"]
     else:
-        policy, value, told_lines = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
-    told_lines += _trust(fit, mdp, policy, level)
+        policy, value, lines = _planned(fit, mdp, robust, radius, optimistic, level, resamples, seed)
+    lines += _trust(fit, mdp, policy, level)
     table = policy_table(mdp, policy, value=value, fit=fit)
     if out is None:
         Console(soft_wrap=True).print(as_csv(table), end="", highlight=False, markup=False)
     else:
         write_policy(out, table)
-        told_lines.append(f"{len(table)} rows in {out}")
+        lines.append(f"{len(table)} rows in {out}")
     aside = Console(stderr=True)
-    for line in told_lines:
+    for line in lines:
         aside.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -109,28 +109,29 @@ def _planned(
     value: Any
     if robust is not None:
         radii: Any = radius
-        told = [f"robust plan, KL radius {radius:g}" if radius is not None else ""]
+        lines = [f"robust plan, KL radius {radius:g}" if radius is not None else ""]
         if radius is None:
             radii = robust_radius(fit, mdp, level, n_resamples=resamples, seed=seed)
             share = f"{100 * level:g} % of {resamples} refits"
-            told = [f"robust plan, KL radii {radii.min():.3g} to {radii.max():.3g} ({share})"]
+            lines = [f"robust plan, KL radii {radii.min():.3g} to {radii.max():.3g} ({share})"]
         found = plan_robust(fit, mdp, radii)
         policy, value = found.policy, found.value
-        told.append(f"worst-case {_at_start(mdp, value)}")
+        lines.append(f"worst-case {_at_start(mdp, value)}")
     elif optimistic is not None:
         plan = plan_optimistic(fit, mdp, optimistic)
         policy, value = (plan.policy, plan.value) if isinstance(mdp, InfiniteMDP) else (plan.policy[0], plan.value[0])
-        told = [f"optimistic plan over the {100 * optimistic:g} % confidence set", f"best-case {_at_start(mdp, value)}"]
+        lines = [f"optimistic plan over the {100 * optimistic:g} % confidence set"]
+        lines.append(f"best-case {_at_start(mdp, value)}")
     else:
         best: Any = infinite.solve(mdp) if isinstance(mdp, InfiniteMDP) else solve(mdp)
-        policy, value, told = best.policy, best.value, ["nominal plan"]
+        policy, value, lines = best.policy, best.value, ["nominal plan"]
     if not isinstance(mdp, InfiniteMDP):
-        told.append(str(coverage_coefficients(fit, mdp, policy)))
-    return policy, value, told
+        lines.append(str(coverage_coefficients(fit, mdp, policy)))
+    return policy, value, lines
 
 
 def _at_start(mdp: MNLMDP | InfiniteMDP, value: Any) -> str:
-    """The value, or the cost, at the start, in words."""
+    """The value, or the cost, at the start, as text."""
     if isinstance(mdp, InfiniteMDP):
         number, costs = float(mdp.problem.start @ value), mdp.problem.terms.costs
     else:
@@ -140,12 +141,12 @@ def _at_start(mdp: MNLMDP | InfiniteMDP, value: Any) -> str:
 
 def _trust(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: Any, level: float) -> list[str]:
     """What to say about the data that a policy rests on."""
-    told = [f"under the fit: {value_interval(fit, mdp, policy, level=level)}"]
+    lines = [f"under the fit: {value_interval(fit, mdp, policy, level=level)}"]
     thin = support_check(fit, mdp, policy)
     if len(thin):
         pairs = ", ".join(map(repr, list(thin.index)[:3]))
-        return [*told, f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}"]
-    return [*told, "every step rests on data"]
+        return [*lines, f"no data for {100 * thin.attrs['share']:.1f} % of the steps: {pairs}"]
+    return [*lines, "every step rests on data"]
 
 
 def parse_pay(fit: MNLTransition, argument: str, given: str) -> dict[Any, float]:

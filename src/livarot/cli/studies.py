@@ -105,7 +105,7 @@ def family_table(title: str, lines: list[list[str]], sign: str) -> Table:
 
 def survival_table(n_patients: int, lines: list[list[str]], sign: str) -> Table:
     """Survival of each policy, and how many patients it loses that the optimal one saves."""
-    title = "ICU-Sepsis, a made-up hospital (no medical advice)"
+    title = "ICU-Sepsis, a made-up hospital (not medical advice)"
     table = _table(title, "policy", "survival", f"lost of {n_patients} patients")
     for line in lines:
         table.add_row(*(cell.replace("±", sign) for cell in line))

@@ -89,8 +89,8 @@ def command(only: Iterable[str] | None = None) -> None:
         began = time.process_time()
         found = warmup(only, progress)
     spent = time.process_time() - began
-    told = f"{found['compiled']} functions compiled, {found['loaded']} were in the cache; {spent:.1f} CPU seconds"
-    Console(soft_wrap=True).print(told, highlight=False)
+    message = f"{found['compiled']} functions compiled, {found['loaded']} were in the cache; {spent:.1f} CPU seconds"
+    Console(soft_wrap=True).print(message, highlight=False)
 
 
 def warmup(only: Iterable[str] | None = None, progress: Callable[[int, int], None] | None = None) -> Counter[str]:

@@ -167,6 +167,20 @@ def check_settings(function: Any, settings: dict[str, Any], **rules: Rule) -> No
             check.look(name, settings[name])
 
 
+def required_arguments(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function must be given; 0 for built-in functions without a signature.
+
+    >>> required_arguments(lambda s, a, weight=1.0: 0.0), required_arguments(max)
+    (2, 0)
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
+
+
 class _ByName(type):
     """A class that is imported for type checkers only: its instances are known by the name of their class."""
 

@@ -25,10 +25,10 @@ from .fitting.plots import plot_coefficients as plot_coefficients
 from .fitting.plots import plot_probabilities as plot_probabilities
 from .fitting.separation import NotIdentified as NotIdentified
 from .fitting.summary import Summary as Summary
-from .fitting.terms import Wald as Wald
-from .fitting.terms import lr_test as lr_test
-from .fitting.terms import term_tests as term_tests
-from .fitting.terms import wald_test as wald_test
+from .fitting.term_tests import Wald as Wald
+from .fitting.term_tests import lr_test as lr_test
+from .fitting.term_tests import term_tests as term_tests
+from .fitting.term_tests import wald_test as wald_test
 from .formulas.formula import Computed as Computed
 from .reading.choices import Choices as Choices
 from .reading.table import DataWarning as DataWarning

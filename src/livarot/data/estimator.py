@@ -26,7 +26,7 @@ from livarot.data.reading.read import read_choices
 from livarot.data.reading.table import read_table, warn
 from livarot.data.use.predict import probabilities
 from livarot.data.use.to_mdp import Asked, at_profile, build_mdp
-from livarot.errors import bad, require_non_negative, require_probability
+from livarot.errors import bad, require_non_negative
 from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
 from livarot.model.problem import Problem
@@ -44,7 +44,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         ``"~ severity + log(age):next_state"``.
     reference : reference levels of categories, ``{"zone": "north"}``; otherwise the first one.
     covariates : columns of a log of transitions that belong to the transition (age of the patient), not to the next
-        state; None: those that are no function of the next state.
+        state; None: those that are not a function of the next state.
     reg : ridge, ``reg/2 |theta|^2`` is added to minus the log-likelihood; 0 is plain maximum likelihood.
     homogeneous : one theta for all stages, or (False) one per stage, with ``stage`` the column of stages.
     state, action, next_state, stage, choice, chosen : names of columns.  A table with a ``chosen`` column has one row
@@ -52,7 +52,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         ``action=None``: there are no actions, a Markov chain.
     count : column of how often a row occurred, for tables that are already aggregated.
     weights : column of sampling weights: how many of the population a row stands for.
-    cluster : column of who was observed (person, plant): observations of one cluster may depend on each other.
+    cluster : column that says who was observed (person, plant): observations of one cluster may be correlated.
     offset, nominal : columns of a known part of the logits, and of nominal probabilities (their log is added).
         With one row per transition they are columns of ``reachable``.
     reachable : which next states can occur, for tables of transitions: a table with columns state, (action,) next
@@ -62,9 +62,9 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         log that is a function of the next state (or of the state, the action).
     covariance : "hessian" (inverse Hessian), "sandwich", "cluster" (:mod:`livarot.data.fitting.sandwich`); "auto" is
         the last one where there are clusters, the second one where there are sampling weights, else the first.
-    collinear : "refuse" columns that others explain exactly, or "drop" the later ones with a warning.
+    collinear : "refuse" columns that are combinations of others, or "drop" the later ones with a warning.
     tol : Newton decrement at which to stop: the error of theta in standard errors.
-    max_iter : most Newton steps.
+    max_iter : largest number of Newton steps.
 
     Attributes
     ----------
@@ -306,16 +306,15 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
         ``"wald"`` is asymptotic, and Bayesian if there is a ridge (with a :class:`DataWarning` where the ridge decides
         more than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
-        (theorem and tags: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list whose
-        sets hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the set in
-        the units of its scaled features.
+        (theorem and proof: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list of
+        sets that hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the
+        set in the units of its scaled features.
         """
         check_is_fitted(self, "theta_")
-        level = require_probability("level", level)
         if kind not in ("wald", "finite-sample"):
             raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
         if kind == "finite-sample" and (self.choices_.cluster is not None or self.choices_.log_weight is not None):
-            raise bad("kind", "'finite-sample' knows neither clusters nor weights", cure="use 'wald'")
+            raise bad("kind", "'finite-sample' does not allow for clusters or weights", cure="use 'wald'")
         if kind == "wald" and self.reg > 0:
             self._warn_of_bias()
         each = 1.0 - (1.0 - level) / len(self.maxima_)
@@ -361,24 +360,24 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        reward, cost : one of them, of any scale, with a number for all that can be done: a mapping from state, (state,
-            action) or (state, action, next_state) names; a table (or its path) with these columns and one called
-            reward or cost; a function of (state, action) or (state, action, next_state) names; an array (S,), (S, A),
-            (H, S, A) or (S, A, S') in the order of ``states_`` and ``actions_``.
+        reward, cost : one of them, of any scale, with a number for every available (state, action): a mapping from
+            state, (state, action) or (state, action, next_state) names; a table (or its path) with these columns and
+            one called reward or cost; a function of (state, action) or (state, action, next_state) names; an array
+            (S,), (S, A), (H, S, A) or (S, A, S') in the order of ``states_`` and ``actions_``.
         horizon : number of steps.  None is a model without an end, an :class:`livarot.infinite.InfiniteMDP`, unless the
             fit differs from stage to stage: then it is the number of its stages.
         start : a state's name, a mapping from names to probabilities, an array (S,); None is what was observed at the
-            first stage, or, if there is neither stage nor horizon, how often each state was met.
+            first stage, or, if there is neither stage nor horizon, how often each state was visited.
         discount : from 0 to 1; None is 1: the total reward of the steps, the average reward where there is no end.
         terminal : states where an episode is over, or ``{state: what that is worth}`` as a reward or cost.
         terminal_reward, terminal_cost : what the last state is worth: ``{state: number}`` (0 for others), a table, an
             array (S,).  Without a horizon only terminal states have one.
         available : which of the seen actions exist: ``{state: [actions]}``, a mask (S, A) or (H, S, A).
-        at : the covariates of the one for whom to plan, ``{"age": 60.0, "sex": "f"}``, where the model has covariates.
-        unseen : what an action does in a state where the data have no reachable set for it: it is "unavailable"; or it
-            is an "error"; or it leads back ("stay"), or to an extra state ``"(unseen)"`` that pays 0, or the worst
-            reward if that is below 0, for ever ("sink").  Where no action is known the state has to be terminal, or,
-            with "stay" and "sink", is absorbing.
+        at : the covariates of the person or unit to plan for, ``{"age": 60.0, "sex": "f"}``, if the model has any.
+        unseen : what an action does in a state where the data have no reachable set for it.  "unavailable": it does
+            not exist there; "error": the model is refused; "stay": it leads back to the state; "sink": it leads to an
+            extra state ``"(unseen)"`` that pays 0 for ever, or the worst reward if that is below 0.  A state without
+            any known action has to be terminal, or, with "stay" and "sink", is absorbing.
         param_bound : B of the problem; None is the largest |theta|.
         """
         check_is_fitted(self, "theta_")

@@ -22,6 +22,7 @@ from .problems.hard import paper_gap as paper_gap
 from .problems.lock import combination_lock as combination_lock
 from .problems.maintenance import machine_maintenance as machine_maintenance
 from .problems.park import park_two_state as park_two_state
+from .problems.ring import sparse_mdp as sparse_mdp
 from .problems.riverswim import river_swim as river_swim
 from .problems.riverswim import unknown_river as unknown_river
 from .problems.sepsis import icu_sepsis as icu_sepsis
@@ -32,7 +33,6 @@ from .registered import make as make
 from .registered import registry as registry
 from .robust_embedding import kl_robust as kl_robust
 from .robust_embedding import mnl_embedding as mnl_embedding
-from .sparse import sparse_mdp as sparse_mdp
 from .tabular import RewardScale as RewardScale
 from .tabular import TabularMDP as TabularMDP
 from .tabular import from_tabular as from_tabular

@@ -73,9 +73,8 @@ def kl_robust(
     if robustness is None and radius is None:
         robustness = 1.0
     if robustness is not None and radius is not None:
-        raise bad(
-            "robustness", "and radius are both given", cure="give one: a constant eta, or the radius of a KL ball"
-        )
+        cure = "give one: a constant eta, or the radius of a KL ball"
+        raise bad("robustness", "robustness and radius are both given", cure=cure)
     return mnl_embedding(model, radius=radius, penalty=robustness, psi=psi, param_bound=param_bound)
 
 

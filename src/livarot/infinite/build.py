@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 PairFunction = Callable[[int, int], Any]
 
 
-class Law:
-    """Names and terminal states, with which everything else is read."""
+class Declared:
+    """The names and terminal states that a user declares; everything else is read with them."""
 
     def __init__(self, names: Names, terminal: BoolArray) -> None:
         self.names, self.terminal = names, terminal
 
     def ended(self, counts: IntArray, next_state: Any, features: Any, offset: Any) -> Long:
-        """The rows, those of terminal states replaced by one that leads back, at their first action."""
+        """The rows; those of a terminal state are replaced by one, of its first action, that leads back to it."""
         shape = 1, self.names.n_states, self.names.n_actions
         long = check_long(counts.reshape(shape), next_state, features, offset, np.zeros(1, dtype=np.int32))
         ended = long.only(None, self.terminal if self.terminal.any() else None)
@@ -88,12 +88,13 @@ def from_function(
     >>> mdp.problem.n_states, mdp.problem.dim
     (2, 1)
     """
-    names, law, given = _read(n_states, n_actions, dict(terms))
+    declared, given = _read(n_states, n_actions, dict(terms))
+    names = declared.names
     require_memory("n_states", "the answers of features for every (s, a)", 50 * n_states * n_actions)
-    exists = read_available(given.get("available"), names) & ~law.terminal[:, None]
-    require_actions(exists.astype(np.int64).reshape(-1), law.terminal, names)
+    exists = read_available(given.get("available"), names) & ~declared.terminal[:, None]
+    require_actions(exists.astype(np.int64).reshape(-1), declared.terminal, names)
     collected = _collect(features, offset, exists)
-    return _with_parameter(cls, law, given, collected, theta, param_bound, normalise)
+    return _with_parameter(cls, declared, given, collected, theta, param_bound, normalise)
 
 
 @checked
@@ -116,12 +117,12 @@ def from_arrays(
     ``outcomes`` (S, A) counts the next states of each pair, 0 for an action that does not exist; ``next_state``
     (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in that order.
     """
-    _, law, given = _read(n_states, n_actions, dict(terms))
+    declared, given = _read(n_states, n_actions, dict(terms))
     counts = check_outcomes(outcomes, n_states * n_actions)
     if len(counts) != n_states * n_actions:
         raise bad("outcomes", f"has {len(counts)} entries, expected {n_states * n_actions}")
-    _agree(given.get("available"), counts, law)
-    return _with_parameter(cls, law, given, (counts, next_state, features, offset), theta, param_bound, normalise)
+    _agree(given.get("available"), counts, declared)
+    return _with_parameter(cls, declared, given, (counts, next_state, features, offset), theta, param_bound, normalise)
 
 
 @checked
@@ -145,43 +146,43 @@ def from_transitions(cls: type[InfiniteMDP], transitions: Any, **terms: Unpack[G
     table = stacked("transitions", transitions)
     n_states = int(table.shape[1])
     n_actions = int(table.shape[0]) // n_states
-    names, law, given = _read(n_states, n_actions, dict(terms))
-    _check_probabilities(table, law.terminal, n_actions)
+    declared, given = _read(n_states, n_actions, dict(terms))
+    _check_probabilities(table, declared.terminal, n_actions)
     table.eliminate_zeros()
     counts, prob, nexts = np.diff(table.indptr).astype(np.int64), table.data, table.indices
     if given.get("available") is not None:
-        mask = read_available(given["available"], names)
+        mask = read_available(given["available"], declared.names)
         kept, counts = np.repeat(mask.reshape(-1), counts), np.where(mask.reshape(-1), counts, 0)
         prob, nexts = prob[kept], nexts[kept]
-        _agree(mask, counts, law)
-    rows, _ = check_rows(law.ended(counts, nexts, csr_array((len(nexts), 1)), np.log(prob)), normalise=False)
-    return _finished(cls, law, given, rows, np.zeros((1, 1)), (0.0, 1.0))
+        _agree(mask, counts, declared)
+    rows, _ = check_rows(declared.ended(counts, nexts, csr_array((len(nexts), 1)), np.log(prob)), normalise=False)
+    return _finished(cls, declared, given, rows, np.zeros((1, 1)), (0.0, 1.0))
 
 
 def with_terms(mdp: InfiniteMDP, given: Any) -> InfiniteMDP:
     """See :meth:`InfiniteMDP.with_terms`."""
     problem, own = mdp.problem, mdp.problem.terms
     settings = {"states": problem.stage.states, "actions": problem.stage.actions, "discount": own.discount}
-    names, law, given = _read(problem.n_states, problem.n_actions, settings | dict(given))
+    declared, given = _read(problem.n_states, problem.n_actions, settings | dict(given))
+    names = declared.names
     if given.get("available") is not None:
-        raise bad("available", "belongs to the law", cure="build the model with it")
-    if "terminal" in given and not np.array_equal(law.terminal, own.terminal):
-        raise bad("terminal", "belongs to the law", cure="build the model with it")
+        raise bad("available", "cannot be changed in a finished model", cure="build the model with it")
+    if "terminal" in given and not np.array_equal(declared.terminal, own.terminal):
+        raise bad("terminal", "cannot be changed in a finished model", cure="build the model with it")
     start = problem.start if given.get("start") is None else _start(given, names)
     stage = replace(problem.stage, states=names.states, actions=names.actions, start=start)
     if given.get("reward") is None and given.get("cost") is None:
         terms = replace(own, discount=stored_discount("discount", given.get("discount")))
         return type(mdp)(MNLMDP(stage, mdp.stage.theta), terms)
     if "terminal" not in given:
-        given["terminal"] = {names.states[s] if names.states else int(s): 0.0 for s in np.flatnonzero(own.terminal)}
-        law.terminal = own.terminal
-    found = _finished(type(mdp), law, given, problem.rows, mdp.stage.theta, (problem.param_bound, 1.0))
+        declared.terminal = own.terminal
+    found = _finished(type(mdp), declared, given, problem.rows, mdp.stage.theta, (problem.param_bound, 1.0))
     scaled = replace(found.stage.problem, feature_scale=problem.stage.feature_scale, start=start)
     return type(mdp)(MNLMDP(scaled, mdp.stage.theta), found.terms)
 
 
-def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Names, Law, dict[str, Any]]:
-    """Names and terminal states, which everything else is read with; other keywords than ours are refused."""
+def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Declared, dict[str, Any]]:
+    """The names and terminal states that everything else is read with; unknown keywords are refused."""
     unknown = [name for name in given if name not in Given.__annotations__]
     if unknown:
         cure = f"the keywords are {', '.join(Given.__annotations__)}"
@@ -193,7 +194,7 @@ def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Names, 
     sign = -1.0 if given.get("cost") is not None else 1.0
     terminal, pay = read_terminal(given.get("terminal"), names, sign)
     given["terminal_reward"] = pay
-    return names, Law(names, terminal), given
+    return Declared(names, terminal), given
 
 
 def _collect(features: PairFunction, offset: PairFunction | None, exists: BoolArray) -> tuple[Any, ...]:
@@ -218,23 +219,23 @@ def _without_stage(error: LivarotError) -> LivarotError:
     return bad(error.argument or "features", problem, index=error.index[1:], count=error.count, cure=error.cure)
 
 
-def _agree(available: Any, counts: IntArray, law: Law) -> None:
-    """Refuse a mask that says otherwise than the rows; terminal states have no action whatever it says."""
+def _agree(available: Any, counts: IntArray, declared: Declared) -> None:
+    """Refuse a mask that contradicts the rows; terminal states have no action whatever the mask says."""
     if available is None:
         return
-    names = law.names
+    names = declared.names
     mask = read_available(available, names).reshape(-1)
-    wrong = np.flatnonzero((mask != (counts > 0)) & ~np.repeat(law.terminal, names.n_actions))
+    wrong = np.flatnonzero((mask != (counts > 0)) & ~np.repeat(declared.terminal, names.n_actions))
     if len(wrong):
         pair, has = int(wrong[0]), bool(counts[wrong[0]])
-        told = f"{names.pair_names(pair)} {'has next states' if has else 'has none'}, the mask says otherwise"
+        message = f"{names.pair_names(pair)} {'has next states' if has else 'has none'}, the mask says otherwise"
         cure = "leave available out: an action without next states does not exist"
-        raise bad("available", told, index=divmod(pair, names.n_actions), count=len(wrong), cure=cure)
+        raise bad("available", message, index=divmod(pair, names.n_actions), count=len(wrong), cure=cure)
 
 
 def _with_parameter(
     cls: type[InfiniteMDP],
-    law: Law,
+    declared: Declared,
     given: dict[str, Any],
     collected: tuple[Any, ...],
     theta: ArrayLike,
@@ -243,27 +244,27 @@ def _with_parameter(
 ) -> InfiniteMDP:
     """The model of long arrays and a parameter."""
     if require_finite("theta", theta).ndim != 1:
-        raise bad("theta", f"has {np.ndim(theta)} axes, expected (d,)", cure="there is one parameter and no stage")
+        raise bad("theta", f"has {np.ndim(theta)} axes, expected (d,)", cure="all steps share one parameter")
     vector, bound, _ = check_theta(theta, param_bound)
-    rows, scale = check_rows(law.ended(*collected), normalise)
-    return _finished(cls, law, given, rows, vector * scale, (bound * scale, scale))
+    rows, scale = check_rows(declared.ended(*collected), normalise)
+    return _finished(cls, declared, given, rows, vector * scale, (bound * scale, scale))
 
 
 def _finished(
     cls: type[InfiniteMDP],
-    law: Law,
+    declared: Declared,
     given: dict[str, Any],
     rows: Rows,
     theta: FloatArray,
     bound_and_scale: tuple[float, float],
 ) -> InfiniteMDP:
     """The model of these rows in the user's terms; the stage behind it has rewards in [0, 1]."""
-    names = law.names
-    pairs = Pairs(rows, law.terminal, names)
+    names = declared.names
+    pairs = Pairs(rows, declared.terminal, names)
     reward, outcome_reward, costs = read_pay(given.get("reward"), given.get("cost"), pairs)
     unit = unit_of(reward, outcome_reward, given["terminal_reward"])
     discount = stored_discount("discount", given.get("discount"))
-    terms = Terms(reward, outcome_reward, law.terminal, given["terminal_reward"], discount, costs, unit)
+    terms = Terms(reward, outcome_reward, declared.terminal, given["terminal_reward"], discount, costs, unit)
     stage = Problem(
         horizon=1,
         rows=rows,
@@ -331,12 +332,12 @@ def _check_probabilities(table: Any, terminal: BoolArray, n_actions: int) -> Non
     wrong = np.flatnonzero(~(np.isfinite(data) & (data >= 0.0)))
     if len(wrong):
         pair = int(np.searchsorted(table.indptr, wrong[0], side="right")) - 1
-        told = f"{data[wrong[0]]:.6g} is not a probability at (s, a)"
-        raise bad("transitions", told, index=divmod(pair, n_actions), count=len(wrong), cure="give numbers in [0, 1]")
+        message = f"{data[wrong[0]]:.6g} is not a probability at (s, a)"
+        raise bad("transitions", message, index=divmod(pair, n_actions), count=len(wrong), cure="give numbers >= 0")
     sums = np.asarray(table.sum(axis=1)).reshape(-1)
     off = np.flatnonzero((np.abs(sums - 1.0) > SUM_SLACK) & (sums != 0.0) & ~owner_ends)
     if len(off):
         pair = int(off[0])
-        told = f"probabilities sum to {sums[pair]:.9g}, not 1, at (s, a)"
+        message = f"probabilities sum to {sums[pair]:.9g}, not 1, at (s, a)"
         cure = "divide each row by its sum; a row of zeros is an action that does not exist"
-        raise bad("transitions", told, index=divmod(pair, n_actions), count=len(off), cure=cure)
+        raise bad("transitions", message, index=divmod(pair, n_actions), count=len(off), cure=cure)

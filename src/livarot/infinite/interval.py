@@ -31,6 +31,7 @@ from scipy.special import ndtri
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray
 from livarot.core.compiling.jit import jit
+from livarot.core.tolerances import TIE
 from livarot.errors import bad, require_finite, require_positive_int
 from livarot.infinite.paths import evaluate, solve
 from livarot.infinite.planning.average import Gain, gain_of
@@ -126,10 +127,10 @@ def value_gradient(mdp: InfiniteMDP, policy: NDArray[Any], gamma: float) -> tupl
     else:
         weights[:] = policy
     if gamma == 1.0:
-        told = gain_of(chain)
-        if np.ptp(told.gain) > 1e-9 * (1.0 + float(np.abs(told.gain).max())):
+        found = gain_of(chain)
+        if np.ptp(found.gain) > TIE * (1.0 + float(np.abs(found.gain).max())):
             raise bad("policy", "its gain depends on the state", cure="give a discount")
-        v, visits, value = told.bias, _stationary(chain), float(told.gain.mean())
+        v, visits, value = found.bias, _stationary(chain), float(found.gain.mean())
     else:
         v = np.asarray(evaluate(mdp, policy, gamma)) / unit
         system = discounted_system(chain, gamma)
@@ -200,16 +201,15 @@ def _bootstrap(
     states = None
     if gamma < 1.0:
         states = {"value": table[0, :-1], "lower": lower[:-1], "upper": upper[:-1]}
-    told = None
+    quantiles = None
     if statistic is not None:
         found = require_finite("statistic", np.array(numbers))
         ranges = np.quantile(found[1:], ends, axis=0)
-        told = {"estimate": found[0], "lower": np.asarray(ranges[0]), "upper": np.asarray(ranges[1])}
+        quantiles = {"estimate": found[0], "lower": np.asarray(ranges[0]), "upper": np.asarray(ranges[1])}
     own = table[:, -1]
-    error = float(own[1:].std())
-    return ValueInterval(
-        float(own[0]), float(lower[-1]), float(upper[-1]), error, level, f"bootstrap, {n_draws} draws", states, told
-    )
+    ends_at_start, error = (float(lower[-1]), float(upper[-1])), float(own[1:].std())
+    kind = f"bootstrap, {n_draws} draws"
+    return ValueInterval(float(own[0]), *ends_at_start, error, level, kind, states, quantiles)
 
 
 def _one(

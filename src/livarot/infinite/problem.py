@@ -55,7 +55,7 @@ class InfiniteProblem:
         return html_of("InfiniteProblem", self.described())
 
     def described(self) -> dict[str, str]:
-        """A few lines for people."""
+        """The lines of the display, by title."""
         terms = self.terms
         pays = terms.reward[self.available]
         if terms.outcome_reward is not None:
@@ -194,8 +194,8 @@ class InfiniteMDP:
     def from_mdp(cls, mdp: MNLMDP) -> InfiniteMDP:
         """The stationary model behind an episodic one: same features, rewards and theta at every stage.
 
-        Its terms stay: units, actions that exist, terminal states, rewards of the next state; a discount of 1 becomes
-        the average reward.  What the last stage leaves (a terminal reward) is of no account where nothing ends.
+        Its units, available actions, terminal states and rewards of the next state are kept; a discount of 1 becomes
+        the average reward.  The terminal reward after the last stage is dropped: there is no last stage.
         """
         problem = mdp.problem
         if (problem.stage_table != problem.stage_table[0]).any():
@@ -227,9 +227,10 @@ class InfiniteMDP:
     from_transitions = classmethod(build.from_transitions)
 
     def with_terms(self, **terms: Unpack[Given]) -> InfiniteMDP:
-        """The same law with other rewards or costs, terminal states, discount, start or names; see `from_function`.
+        """The same transitions with other rewards or costs, discount, start or names; see `from_function`.
 
-        Without ``reward`` and ``cost`` the present ones stay.  Actions that exist are those of the law.
+        Without ``reward`` and ``cost`` the present ones stay; with them, terminal states pay what ``terminal`` says,
+        else 0.  Available actions and terminal states themselves cannot change.
 
         >>> from livarot.envs import park_two_state
         >>> mdp = InfiniteMDP.from_mdp(park_two_state()).with_terms(cost=[3.0, 1.0], states=["poor", "rich"])
@@ -361,9 +362,9 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
             raise bad("policy", f"no action {table[wrong[0]]}", index=int(wrong[0]), count=len(wrong), cure=cure)
         lacking = np.flatnonzero(~problem.available[np.arange(problem.n_states), actions] & ~ends)
         if len(lacking):
-            told = f"action {problem.names.pair_names(int(lacking[0] * problem.n_actions + actions[lacking[0]]))}"
+            action = f"action {problem.names.pair_names(int(lacking[0] * problem.n_actions + actions[lacking[0]]))}"
             cure = "see problem.available"
-            raise bad("policy", f"{told} does not exist", index=int(lacking[0]), count=len(lacking), cure=cure)
+            raise bad("policy", f"{action} does not exist", index=int(lacking[0]), count=len(lacking), cure=cure)
         return np.ascontiguousarray(actions, dtype=np.int32)
     if np.issubdtype(table.dtype, np.floating) and table.shape == (problem.n_states, problem.n_actions):
         if ends.any():
@@ -373,8 +374,8 @@ def check_stationary(problem: InfiniteProblem, policy: ArrayLike) -> NDArray[Any
             raise bad("policy", "is not a distribution over actions", index=int(wrong[0]), count=len(wrong))
         lacking = np.flatnonzero(((table > 0) & ~problem.available).any(axis=1) & ~ends)
         if len(lacking):
-            told = "gives weight to an action that does not exist"
-            raise bad("policy", told, index=int(lacking[0]), count=len(lacking), cure="see problem.available")
+            message = "gives weight to an action that does not exist"
+            raise bad("policy", message, index=int(lacking[0]), count=len(lacking), cure="see problem.available")
         return np.ascontiguousarray(table, dtype=np.float64)
     shape = (problem.n_states,)
     cure = f"give integers {shape} or probabilities {(*shape, problem.n_actions)}"

@@ -57,19 +57,19 @@ class Policy(np.ndarray[Any, np.dtype[np.int32]]):
     def action(self, state: Any) -> Any:
         """What is done in a state given by its name (or its number, if states have no names); None where it ends."""
         if self.names is None:
-            raise bad("state", "a part of a policy does not know the states", cure="ask the whole policy")
+            raise bad("state", "a part of a policy has no names of states", cure="ask the whole policy")
         a = int(np.asarray(self)[self.names.state(state, "state")])
         if a < 0:
             return None
         if self.names.actions is None:
             return a
-        if a >= len(self.names.actions):  # somebody has changed the numbers
+        if a >= len(self.names.actions):  # the array was edited
             raise bad("policy", f"there is no action {a}", cure=f"they are numbered 0..{len(self.names.actions) - 1}")
         return self.names.actions[a]
 
 
 class Stationary:
-    """What all solutions can do; they have ``policy`` and ``mdp``."""
+    """The methods that all solutions share; a solution has ``policy`` and ``mdp``."""
 
     mdp: InfiniteMDP
     policy: Policy
@@ -89,9 +89,9 @@ class Stationary:
         return worth_at_start(self.mdp.problem, self._measures()["value"])
 
     def _title(self) -> str:
-        kind = getattr(self, "discount", None)
-        told = "" if kind is None else f" at discount {kind:.9g}"
-        return f"{type(self).__name__}{told}: {self.mdp.problem.n_states} states, {getattr(self, 'n_iter', 0)} rounds"
+        discount = getattr(self, "discount", None)
+        name = type(self).__name__ + ("" if discount is None else f" at discount {discount:.9g}")
+        return f"{name}: {self.mdp.problem.n_states} states, {getattr(self, 'n_iter', 0)} rounds"
 
     def _measures(self) -> dict[str, FloatArray]:
         """Columns of numbers, (S,), by name."""
@@ -138,7 +138,7 @@ class Stationary:
         return pd.DataFrame(columns)
 
     def plot(self) -> Figure:
-        """The value and its bounds against the states in their order, and the policy as the colour of the ground."""
+        """The value and its bounds against the states in their order; the background colour is the policy."""
         with extras_explained():
             import matplotlib.pyplot as plt
 
@@ -146,7 +146,7 @@ class Stationary:
         problem, measures = self.mdp.problem, self._measures()
         places = np.arange(problem.n_states)
         main, actions = next(iter(measures)), np.asarray(self.policy)
-        sign, told = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
+        sign, title = (-1.0, f"cost ({main})") if problem.terms.costs else (1.0, main)
         axes.plot(places, sign * measures[main], color="black", linewidth=1.2)
         if "lower" in measures:
             ends = sign * measures["lower"], sign * measures["upper"]
@@ -157,7 +157,7 @@ class Stationary:
                 places, 0.0, 1.0, where=actions == a, step="mid", alpha=0.25, color=f"C{a % 10}", linewidth=0.0,
                 transform=axes.get_xaxis_transform(), label=label,
             )  # fmt: skip
-        axes.set(xlabel="state", ylabel=told, xlim=(-0.5, max(problem.n_states - 0.5, 0.5)))
+        axes.set(xlabel="state", ylabel=title, xlim=(-0.5, max(problem.n_states - 0.5, 0.5)))
         if problem.names.states is not None and problem.n_states <= 2 * SHOWN:
             axes.set_xticks(places, [str(label) for label in problem.names.states], rotation=30)
         axes.legend(title="action", loc="best")

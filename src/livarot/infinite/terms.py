@@ -1,4 +1,4 @@
-"""What a user says about a stationary model besides its law: rewards or costs, which actions exist, where it ends.
+"""What a user says about a stationary model besides its transitions: rewards or costs, available actions, terminals.
 
     rewards     a number; r(s); r(s, a) as an array, a function of (s, a) or a table {(s, a): r}; r(s, a, s') as a
                 function of (s, a, s'), an array (S, A, S), sparse matrices, a table, or one number per row of the model
@@ -7,8 +7,8 @@
     terminal    states where everything ends, as a list or a mask, or a table {state: reward at the end}
 
 Tables and lists use the names of states and actions if they have names, their numbers otherwise; functions are called
-with numbers, and only where the action exists.  r(s, a, s') stays with the next state: what is uncertain about the law
-is uncertain about the reward, so that an adversary or an optimist answers r(s, a, s') + gamma V(s').
+with numbers, and only where the action exists.  r(s, a, s') is kept per next state and not averaged: an uncertain
+transition has an uncertain reward, so robust and optimistic planners optimise E[r(s, a, s') + gamma V(s')].
 
 Planners compute with rewards divided by ``unit``, a power of two near the largest |r|: this is exact, and their
 tolerances then mean the same for pennies and for billions.  ``unit`` is 1 for rewards within [0, 1], unless all of them
@@ -17,7 +17,6 @@ are tiny.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_number, shown
 from livarot.model.labels import Labels
@@ -155,7 +155,7 @@ class Pairs:
         self.kept = self.exists[self.owner]  # (rows,)
 
     def spread(self, numbers: Any) -> FloatArray:
-        """One number for each row that is read as one for every row."""
+        """The numbers of the rows that are read as an array over all rows, 0 elsewhere."""
         full = np.zeros(self.rows.n_rows)
         full[self.kept] = numbers
         return full
@@ -164,8 +164,8 @@ class Pairs:
 def read_pay(reward: Any, cost: Any, pairs: Pairs) -> tuple[FloatArray, FloatArray | None, bool]:
     """Rewards (S, A), those of the rows or None, and whether costs were given."""
     if (reward is None) == (cost is None):
-        told = "and cost are both missing" if reward is None else "and cost are both given"
-        raise bad("reward", told, cure="give exactly one: reward= to be maximised, cost= to be minimised")
+        message = "reward and cost are both missing" if reward is None else "reward and cost are both given"
+        raise bad("reward", message, cure="give exactly one: reward= to be maximised, cost= to be minimised")
     argument = "reward" if cost is None else "cost"
     pair, row = _pay(argument, reward if cost is None else cost, pairs)
     sign = 1.0 if cost is None else -1.0
@@ -203,22 +203,12 @@ def _pay(argument: str, given: Any, pairs: Pairs) -> tuple[FloatArray, FloatArra
 
 def _pay_of_function(argument: str, given: Callable[..., Any], pairs: Pairs) -> tuple[FloatArray, FloatArray | None]:
     n_actions, pay = pairs.shape[1], np.zeros(pairs.shape)
-    if _arity(given) >= 3:
+    if required_arguments(given) >= 3:
         calls = zip(pairs.owner[pairs.kept].tolist(), pairs.rows.next_state[pairs.kept].tolist(), strict=True)
         return pay, pairs.spread(_answers(argument, [given(*divmod(p, n_actions), to) for p, to in calls]))
     places = np.flatnonzero(pairs.exists)
     pay.reshape(-1)[places] = _answers(argument, [given(*divmod(int(p), n_actions)) for p in places])
     return pay, None
-
-
-def _arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must be given; 2 where it does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
 
 
 def _answers(argument: str, answers: list[Any]) -> FloatArray:
@@ -234,8 +224,9 @@ def _pay_of_pairs(argument: str, numbers: FloatArray, pairs: Pairs) -> FloatArra
     ghost = np.argwhere(~exists & np.isfinite(numbers) & (numbers != 0.0))
     if len(ghost):
         index = tuple(int(i) for i in ghost[0])
-        told = f"{names.pair_names(index[0] * names.n_actions + index[1])} does not exist and has {numbers[index]:.6g}"
-        raise bad(argument, told, index=index, count=len(ghost), cure="leave it 0 or NaN, or make the action available")
+        pair = names.pair_names(index[0] * names.n_actions + index[1])
+        message, cure = f"{pair} does not exist and has {numbers[index]:.6g}", "leave it 0 or NaN, or make it available"
+        raise bad(argument, message, index=index, count=len(ghost), cure=cure)
     return require_finite(argument, np.where(exists, numbers, 0.0))
 
 

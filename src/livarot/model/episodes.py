@@ -44,8 +44,8 @@ class Plan(NamedTuple):
     ``radius`` are the confidence sets ``{theta : |theta - center|_gram <= radius}``, one per parameter.  ``engine``
     says how an optimistic plan was computed (:mod:`livarot.planning.optimistic.plan`).
 
-    Numbers are normalised, as rewards in [0, 1] give them: this is what agents and the judge tell each other.
-    :meth:`in_units` has them in the units of the rewards or costs of a problem.
+    Numbers are normalised, as rewards in [0, 1] give them: agents and the judge exchange these.  :meth:`in_units` has
+    them in the units of the rewards or costs of a problem.
     """
 
     policy: NDArray[np.int32] | FloatArray
@@ -61,13 +61,13 @@ class Plan(NamedTuple):
     def in_units(self, problem: Problem) -> Plan:
         """The same plan with values, start value and upper bound in the units that the problem was given in."""
         units, horizon = problem.units, problem.horizon
-        told: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         if self.value is not None:
-            told["value"] = np.stack([units.values(own, horizon) for own in self.value])
+            converted["value"] = np.stack([units.values(own, horizon) for own in self.value])
         for name in ("start_value", "upper"):
             if getattr(self, name) is not None:
-                told[name] = units.value(getattr(self, name), horizon)
-        return self._replace(**told)
+                converted[name] = units.value(getattr(self, name), horizon)
+        return self._replace(**converted)
 
 
 class Episodes(NamedTuple):
@@ -185,9 +185,9 @@ def refuse_foreign(row_start: IntArray, table: NDArray[Any], n_states: int, n_ac
     if count:
         r, h = divmod(int(place), horizon)
         triple = tuple(int(x) for x in (episodes.states[r, h], episodes.actions[r, h], episodes.choices[r, h]))
-        told = f"no transition of the problem at (replica, stage): (state, action, choice) is {triple}"
+        message = f"no transition of the problem at (replica, stage): (state, action, choice) is {triple}"
         cure = "use Episodes.from_states(problem, states, actions), which numbers the choices"
-        raise bad("episodes", told, index=(r, h), count=count, cure=cure)
+        raise bad("episodes", message, index=(r, h), count=count, cure=cure)
 
 
 @jit
@@ -244,9 +244,9 @@ def check_policy(problem: Problem, policy: Any, replicas: int | None = None) -> 
         wrong = np.argwhere(~(sums & (table >= 0).all(axis=-1)))
         if len(wrong):
             first = tuple(int(i) for i in wrong[0])
-            told = f"is not a distribution over actions at {where}"
+            message = f"is not a distribution over actions at {where}"
             cure = "give probabilities >= 0 that sum to 1"
-            raise bad("policy", told, index=first, count=len(wrong), cure=cure)
+            raise bad("policy", message, index=first, count=len(wrong), cure=cure)
         table = np.require(table, np.float64, ["C", "W", "A"])
         return table if problem.all_exist else _existing_laws(problem, table, where)
     raise bad(
@@ -282,10 +282,10 @@ def _refuse_unavailable(problem: Problem, wrong: NDArray[Any], actions: NDArray[
     if len(wrong):
         first = tuple(int(i) for i in wrong[0])
         action, state = int(actions[first]), first[-1]
-        told = f"action {problem.actions[action] if problem.actions else action!r} is not available"
-        told += f" in state {problem.states[state]!r}" if problem.states else ""
+        message = f"action {problem.actions[action] if problem.actions else action!r} is not available"
+        message += f" in state {problem.states[state]!r}" if problem.states else ""
         cure = "play the actions of problem.available"
-        raise bad("policy", f"{told} at {where}", index=first, count=len(wrong), cure=cure)
+        raise bad("policy", f"{message} at {where}", index=first, count=len(wrong), cure=cure)
 
 
 def _array(argument: str, given: Any) -> NDArray[Any]:
@@ -319,8 +319,8 @@ class PlanCheck:
     def __call__(self, plan: Plan, episode: int) -> Plan:
         try:
             if not isinstance(plan, Plan):
-                told = f"is {type(plan).__name__}, not a Plan"
-                raise bad("it", told, cure="let the agent's plan() return livarot.Plan(policy)")
+                message = f"is {type(plan).__name__}, not a Plan"
+                raise bad("it", message, cure="let the agent's plan() return livarot.Plan(policy)")
             policy = check_policy(self.problem, plan.policy, self.replicas)
             beliefs: dict[str, Any] = {}
             for name, shape in self._shapes.items():
@@ -350,11 +350,11 @@ def require_agent(agent: Any) -> None:
     if not isinstance(getattr(agent, "name", None), str):
         missing.append("name")
     if missing:
-        told = f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}"
-        raise bad("agent", told, cure="pass an agent such as livarot.agents.Livarot()")
+        message = f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}"
+        raise bad("agent", message, cure="pass an agent such as livarot.agents.Livarot()")
 
 
 def plan_error(agent: str, when: str, error: LivarotError) -> LivarotError:
     """The error of a plan, with the agent and the time that it comes from."""
-    told = f"plan: agent {agent!r}, {when}: {error}"
-    return LivarotError(told, argument="plan", index=error.index, count=error.count, cure=error.cure)
+    message = f"plan: agent {agent!r}, {when}: {error}"
+    return LivarotError(message, argument="plan", index=error.index, count=error.count, cure=error.cure)

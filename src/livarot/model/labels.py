@@ -173,6 +173,7 @@ def check_labels(argument: str, given: Iterable[Hashable] | None, size: int) -> 
             unusable.append(i)
     for fault, places in faults.items():
         if places:
-            told = f"{reprlib.repr(listed[places[0]])} {fault}"
-            raise bad(argument, told, index=places[0], count=len(places), cure="use text, numbers or tuples, once each")
+            message = f"{reprlib.repr(listed[places[0]])} {fault}"
+            cure = "use text, numbers or tuples, once each"
+            raise bad(argument, message, index=places[0], count=len(places), cure=cure)
     return Labels(listed, ordered=True)

@@ -182,8 +182,8 @@ class Problem:
 
         phi, own = self.features(stage, state, action), require_finite("theta", theta)
         if not len(phi):
-            told = f"{action} does not exist in state {state} at stage {stage}"
-            raise bad("action", told, cure="`available` says which do")
+            message = f"{action} does not exist in state {state} at stage {stage}"
+            raise bad("action", message, cure="`available` says which do")
         if own.shape == self.theta_shape:
             own = own[self.stage_parameter[stage]]
         if own.shape != (self.dim,):
@@ -243,13 +243,13 @@ class Problem:
 
     def _header(self) -> dict[str, Any]:
         names = "horizon n_states n_actions dim param_bound shared_parameter feature_scale"
-        told = {name: getattr(self, name) for name in names.split()}
-        return told if self.units == PLAIN else told | {"units": list(map(float, self.units))}
+        header = {name: getattr(self, name) for name in names.split()}
+        return header if self.units == PLAIN else header | {"units": list(map(float, self.units))}
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
         own = {"stage_table": self.stage_table, "reward": self.reward, "start": self.start}
         more = {"next_reward": self.next_reward, "terminal_reward": self.terminal_reward, "terminal": self.terminal}
-        own |= {name: part for name, part in more.items() if part is not None}  # others' files stay as they were
+        own |= {name: part for name, part in more.items() if part is not None}  # without them, files stay as they were
         return {name: getattr(self.rows, name) for name in STORED} | own
 
 
@@ -325,13 +325,13 @@ class MNLMDP:
 
 def not_a_model(given: Any, index: int | None = None) -> LivarotError:
     """The error for something that should have been an :class:`MNLMDP`."""
-    told = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} is not an MNLMDP"
+    message = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} is not an MNLMDP"
     cure = "give an MNLMDP, such as livarot.envs.hard_chain(5)"
     if isinstance(given, str):
         cure = f"make it: livarot.envs.make({given[:60]!r})"
     elif isinstance(given, Problem):
         cure = "a Problem does not say what theta is: give the MNLMDP"
-    return bad("mdp", told, index=index, cure=cure)
+    return bad("mdp", message, index=index, cure=cure)
 
 
 def require_problem(given: Any) -> None:

@@ -27,15 +27,15 @@ def text_of(title: str, lines: Mapping[str, str]) -> str:
     """
     kept = list(lines.items())[: MOST - 1]
     width = max((len(name) for name, _ in kept), default=0)
-    return "\n".join([cut(title), *(cut(f"  {name:<{width}}  {told}") for name, told in kept)])
+    return "\n".join([cut(title), *(cut(f"  {name:<{width}}  {text}") for name, text in kept)])
 
 
 def html_of(title: str, lines: Mapping[str, str]) -> str:
     """The same as a small table."""
     rows = "".join(
         f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(cut(told))}</td></tr>"
-        for name, told in list(lines.items())[: MOST - 1]
+        f"<td style='text-align:left'>{html.escape(cut(text))}</td></tr>"
+        for name, text in list(lines.items())[: MOST - 1]
     )
     return f"<table><caption style='text-align:left'><b>{html.escape(cut(title))}</b></caption>{rows}</table>"
 

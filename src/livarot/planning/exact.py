@@ -34,7 +34,7 @@ from livarot.planning.solution import PlainSolution, Solution
 
 
 class Layout(NamedTuple):
-    """What it reads of a problem."""
+    """What backward induction reads of a problem."""
 
     row_start: IntArray
     kind: Int32Array  # (rows,) of outcomes: their next states, or as :mod:`livarot.model.terms.after` numbers them
@@ -44,7 +44,7 @@ class Layout(NamedTuple):
 
 
 class ListedLayout(Layout):
-    """The same, listed once for all bundles; a copy is a plain one."""
+    """A layout that is listed once for all bundles; a copy is a plain :class:`Layout`."""
 
     listing: Any = None
 

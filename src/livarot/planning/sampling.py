@@ -165,7 +165,7 @@ def _backward(model, how, theta, whiten, xi, numbers, whole, policy, value, star
                         if room.known[pair] != r * theta.shape[1] + k:
                             room.known[pair] = r * theta.shape[1] + k
                             _remember(m.graph, pair, view(theta)[r, k], view(whiten)[r, k], room)
-                        hope = _hope(m.graph, pair, gain, follow, drawn, how, room)
+                        hope = _sampled_q(m.graph, pair, gain, follow, drawn, how, room)
                     room.q[a] = min(hope, float(horizon))
                 values[h, s], own[h, s] = greedy(room.q)
         start_value[r] = mean_at_start(m.node_start, m.node_state, m.start, values[0])
@@ -201,7 +201,7 @@ def _norms_squared(graph, pair, whiten, out):
 
 
 @inner
-def _hope(graph, pair, gain, follow, xi, how, room):
+def _sampled_q(graph, pair, gain, follow, xi, how, room):
     """r + p.V + nu."""
     sigma, per_outcome, second = how
     row, n, samples = graph.row_start[pair], graph.row_start[pair + 1] - graph.row_start[pair], len(room.mean)

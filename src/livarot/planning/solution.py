@@ -52,8 +52,8 @@ class Decisions(Mapping[Any, tuple[Any, ...]]):
         return text_of("Decisions", {str(state): ", ".join(map(str, self[state])) for state in list(self)[:11]})
 
 
-class Told:
-    """Values and a policy as people read them; for classes with ``value``, ``policy`` and ``problem``."""
+class Readable:
+    """Tables, plots and displays of a solution, for classes with ``value``, ``policy`` and ``problem``."""
 
     value: FloatArray
     policy: Int32Array
@@ -186,7 +186,7 @@ def draw_policy(axes: Any, problem: Problem, policy: Int32Array) -> None:
     axes.set(xlabel="stage", ylabel="state", title="policy")
 
 
-class Solution(Told, PlainSolution):
+class Solution(Readable, PlainSolution):
     """Optimal values of every state and stage, reachable or not, in the units of the rewards or costs that were given.
 
     It unpacks as ``value, q, policy, variance``.  Values are rewards: of a model with costs they are negative costs

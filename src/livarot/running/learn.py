@@ -124,8 +124,8 @@ def learn(
     if not isinstance(terminal_states, Iterable):
         raise bad("terminal_states", f"{shown(terminal_states)} is not a list of states")
     ends = tuple(terminal_states)
-    told = _Declared(features, reward, horizon, param_bound, start, ends or None, shared_parameter, normalise)
-    problem = _known(env, problem, told, encode, n_states)
+    declared = _Declared(features, reward, horizon, param_bound, start, ends or None, shared_parameter, normalise)
+    problem = _known(env, problem, declared, encode, n_states)
     if end_state is not None:
         number_of("end_state", end_state, problem.n_states, "of the problem".format)
     limit = getattr(env.spec, "max_episode_steps", None)
@@ -233,7 +233,7 @@ class _Declared(NamedTuple):
 
 
 def _known(
-    env: gymnasium.Env[Any, Any], problem: Problem | None, told: _Declared, encode: Any, n_states: int | None
+    env: gymnasium.Env[Any, Any], problem: Problem | None, declared: _Declared, encode: Any, n_states: int | None
 ) -> Problem:
     """What the learner knows: the given problem, the environment's own, or the one that the user declares."""
     if problem is not None:
@@ -242,16 +242,16 @@ def _known(
         cure = "give a single environment, not a vector one"
         raise bad("env", f"{type(env).__name__} is not a gymnasium.Env", cure=cure)
     base = env.unwrapped
-    if problem is None and told.features is None and isinstance(base, MNLEnv):
+    if problem is None and declared.features is None and isinstance(base, MNLEnv):
         problem = base.mdp.problem
     if problem is None:
-        return _problem(*_sizes(env, encode, n_states), _horizon(env, told.horizon), told)
-    _check_problem(env, problem, encode, told)
+        return _problem(*_sizes(env, encode, n_states), _horizon(env, declared.horizon), declared)
+    _check_problem(env, problem, encode, declared)
     return problem
 
 
-def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, told: _Declared) -> None:
-    surplus = [name for name, value in told._asdict().items() if value is not None and not isinstance(value, bool)]
+def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, declared: _Declared) -> None:
+    surplus = [name for name, value in declared._asdict().items() if value is not None and not isinstance(value, bool)]
     if surplus:
         raise bad("problem", f"is known already, and so is its {', '.join(surplus)}", cure="give one or the other")
     found, n_actions = _sizes(env, encode, problem.n_states if encode is not None else None)
@@ -260,16 +260,17 @@ def _check_problem(env: gymnasium.Env[Any, Any], problem: Problem, encode: Any, 
         raise bad("problem", f"has {sizes}", cure="describe this environment")
 
 
-def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Problem:
+def _problem(n_states: int, n_actions: int, horizon: int, declared: _Declared) -> Problem:
     """The problem that the user declares, with absorbing terminal states."""
-    features, reward, param_bound = told.features, told.reward, told.param_bound
+    features, reward, param_bound = declared.features, declared.reward, declared.param_bound
     for name, value in (("features", features), ("reward", reward), ("param_bound", param_bound)):
         if value is None:
             cure = "the learner has to know features, reward and param_bound; or give problem="
             raise bad(name, "is missing", cure=cure)
     assert features is not None and reward is not None and param_bound is not None  # noqa: S101, PT018 (just checked)
     known = features
-    ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in told.terminal_states or ()})
+    listed = declared.terminal_states or ()
+    ends = sorted({number_of("terminal_states", s, n_states, "in the list".format) for s in listed})
 
     def with_ends(h: int, s: int, a: int) -> tuple[Any, Any] | None:
         return ([s], np.zeros((1, width))) if s in ends else known(h, s, a)
@@ -284,10 +285,10 @@ def _problem(n_states: int, n_actions: int, horizon: int, told: _Declared) -> Pr
         n_actions,
         features=with_ends if ends else known,
         reward=reward,
-        start=np.full(n_states, 1.0 / n_states) if told.start is None else told.start,
+        start=np.full(n_states, 1.0 / n_states) if declared.start is None else declared.start,
         param_bound=param_bound,
-        shared_parameter=told.shared_parameter,
-        normalise=told.normalise,
+        shared_parameter=declared.shared_parameter,
+        normalise=declared.normalise,
     )
 
 

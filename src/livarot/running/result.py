@@ -74,9 +74,9 @@ class Coverage(NamedTuple):
         if self.always is None or self.per_stage is None:
             return "no confidence sets"
         kind = "sound sets" if self.sound else "sets"
-        told = "nothing promised" if self.promised is None else f"promised {100.0 * self.promised:g} %"
+        promise = "nothing promised" if self.promised is None else f"promised {100.0 * self.promised:g} %"
         seen = f"theta* in all sets at all times in {100.0 * self.always:.3g} % of {self.n_seeds} seeds"
-        return f"{kind}, {told}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
+        return f"{kind}, {promise}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

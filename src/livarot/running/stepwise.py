@@ -163,8 +163,8 @@ class Online:
         if not isinstance(stage, int | np.integer) or stage != self._stage:
             cure = "call act and observe stage by stage, and discard() to begin an episode again"
             given = stage if isinstance(stage, int) else shown(stage)
-            told = f"{given} in episode {self.episode}, where stage {self._stage} comes next"
-            raise bad("stage", told, cure=cure)
+            message = f"{given} in episode {self.episode}, where stage {self._stage} comes next"
+            raise bad("stage", message, cure=cure)
         s = number_of("state", state, self.problem.n_states, "at stage {}".format, self._stage)
         if self._stage == 0 and self.problem.start[s] == 0.0:
             raise bad("state", f"{s} cannot be the first state", cure="give the problem a start that includes it")
@@ -174,8 +174,8 @@ class Online:
         return s, self._stage
 
     def _where(self, stage: int, state: int, action: int | None = None) -> str:
-        told = f"stage {stage}, state {state}" + ("" if action is None else f", action {action}")
-        return f"{told} (episode {self.episode})"
+        place = f"stage {stage}, state {state}" + ("" if action is None else f", action {action}")
+        return f"{place} (episode {self.episode})"
 
 
 def number_of(argument: str, value: Any, size: int, where: Callable[..., str], *place: int) -> int:

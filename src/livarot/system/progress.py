@@ -1,8 +1,8 @@
-"""A bar for long work that somebody watches: in a terminal or a notebook, from ``DELAY`` seconds on.
+"""A progress bar for long work in a terminal or a notebook, from ``DELAY`` seconds on.
 
 ``progress`` is None (a bar if this process has a terminal or is a notebook), True, False, or a function of one's own,
-which is called instead.  Nothing is shown, and nothing counted, in tests, in scripts whose output goes elsewhere, and
-in threads of others.
+which is called instead.  Without being asked, nothing is shown in tests, in scripts whose output goes to a file, and
+in threads other than the main one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Asked = bool | Count | None
 
 
 def watched() -> bool:
-    """Does somebody look at what the main thread of this process does?"""
+    """Is this the main thread of a process with a terminal, or of a notebook?"""
     if threading.current_thread() is not threading.main_thread():
         return False
     return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
@@ -39,7 +39,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def counted(progress: Asked, total: int, what: str) -> Iterator[Count | None]:
-    """What to call with the number of units just done, or None if nobody wants to know."""
+    """What to call with the number of units just done, or None if nothing is shown."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise bad("progress", f"must be True, False, None or a function, got {progress!r}")
     if progress is None:
@@ -57,7 +57,7 @@ def counted(progress: Asked, total: int, what: str) -> Iterator[Count | None]:
 
 
 class Bar:
-    """So much of ``total`` is done.  Several threads may add to it; one of them draws it now and then."""
+    """How much of ``total`` is done.  Several threads may add to it; one of them draws it now and then."""
 
     def __init__(self, total: int, what: str) -> None:
         self.total, self.what, self.done = total, what, 0
@@ -69,7 +69,7 @@ class Bar:
         self.reach(self.done + count)
 
     def reach(self, done: int) -> None:
-        """So much is done by now."""
+        """Set how much is done."""
         self.done = done
         now = time.monotonic()
         if now - self._begin < DELAY or now - self._last < BEAT or not self._lock.acquire(blocking=False):
@@ -83,7 +83,7 @@ class Bar:
             self._lock.release()
 
     def text(self) -> str:
-        """What, how much, and how long still.
+        """How much is done, of what, and the time left.
 
         >>> Bar(100, "episodes").text()
         '0 of 100 episodes'

@@ -36,6 +36,7 @@ no bound exceeds the best value; then O(U d) per cap.
 from __future__ import annotations
 
 import heapq
+import math
 from itertools import product
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.model.ragged import Graph
-from livarot.theory.kernels.curvature import LIFT, cap_bound, chord_of, look_at_pairs, refine, two_rarest
+from livarot.theory.kernels.curvature import LIFT, cap_bound, chord_of, look_at_pairs, refine
 
 MOST_DIMS = 6  # caps are bisected up to this dimension of a pair's features
 MOST_ROOTS = 100_000  # (pair, i, j) that may wait for the search
@@ -135,7 +136,7 @@ def _search(
             continue
         if dims <= 1:  # the two ends of a line, or one point
             for end in (-bound, bound):
-                best = max(best, float(two_rarest(pair.offset + end * pair.features.sum(axis=1))))
+                best = max(best, _two_rarest(pair.offset + end * pair.features.sum(axis=1)))
             continue
         for part in _faces(dims) if cap is None else cap.halves():
             value, high = cap_bound(*pair, i, j, bound, *part.cone())
@@ -146,6 +147,12 @@ def _search(
                 heapq.heappush(heap, (-min(high, -limit), number, root, part))
     left = -heap[0][0] if heap else 0.0
     return best, max(left, stuck)
+
+
+def _two_rarest(z: FloatArray) -> float:
+    """-log(p_i p_j) of the two least likely outcomes with logits z."""
+    top, (least, second) = float(z.max()), np.partition(z, 1)[:2].tolist()
+    return float((top - least) + (top - second) + 2.0 * math.log(np.exp(z - top).sum()))
 
 
 def _faces(dims: int) -> list[Cap]:

@@ -7,11 +7,11 @@ At s_h an action a = x_h with m wrong signs reaches the good state with probabil
 p = g(n), q = 1 - p (:mod:`livarot.theory.lower`).
 
 **The sign oracle** knows H, d, the base rate and the gap, and not x_h.  It keeps the exact posterior over the 2^n sign
-vectors of each stage, begun at the uniform law, and plays the most probable one (the first among equals).  For d = 2
-that is the myopic Bayes rule, the action of largest posterior probability of the good state; for d = 4 that rule locks
-in: knowing that one of three signs is wrong, and not which, no single change looks better, and its regret is up to five
-times larger.  The regret is that of a simulation, exact given the actions.  It is not a lower bound, but whoever has to
-learn the base rate too can hardly have less: "regret over the sign oracle" is how far an agent is from what can be had.
+vectors of each stage, from a uniform prior, and plays the most probable one (the first among equals).  For d = 2 that
+is the myopic Bayes rule, the action of largest posterior probability of the good state; for d = 4 that rule locks in:
+knowing that one of three signs is wrong, and not which, no single change looks better, and its regret is up to five
+times larger.  The regret is that of a simulation, exact given the actions.  It is not a lower bound, but an agent that
+has to learn the base rate too can hardly do better: "regret over the sign oracle" is how far it is from the best.
 
 **The rate of log T** (Lai and Robbins 1985; Graves and Lai 1997), for agents that know neither base rate nor effects:
 any agent whose regret is o(T^a) for all a > 0 on every chain with another theta has

@@ -126,7 +126,7 @@ def test_refused(formula, message):
 
 
 def test_a_formula_or_features():
-    with pytest.raises(LivarotError, match="and features are both given"):
+    with pytest.raises(LivarotError, match="formula and features are both given"):
         MNLTransition(features=["next_state"], formula="~ next_state", reachable="all").fit(LOG)
     with pytest.raises(LivarotError, match="is a formula"):
         MNLTransition(features=["~ next_state"], reachable="all").fit(LOG)

@@ -57,7 +57,7 @@ def test_a_file_of_rewards_has_all_of_them(tmp_path):
         given = fit.to_mdp(dict(zip(whole["state"], whole["reward"], strict=True)), 4, "new", terminal="broken")
         assert read.problem.same_as(given.problem)
         getattr(whole[:2], write)(path, index=False)
-        with pytest.raises(LivarotError, match=r"^reward: 2 \(state, action\) have none, such as \('worn', 'mend'\)"):
+        with pytest.raises(LivarotError, match=r"^reward: 2 \(state, action\) have no number, such as \('worn', 'me"):
             fit.to_mdp(path, 4, "new", terminal="broken")
 
 

@@ -52,7 +52,7 @@ def test_predictions_need_neither_weights_nor_clusters():
             read(bare, **{role: "gone"})
 
 
-def test_weights_that_are_none():
+def test_weights_that_are_negative_or_all_zero():
     with pytest.raises(LivarotError, match="negative weights") as caught:
         read(TABLE.assign(w=[1.0, -1.0, -2.0, 1.0]), weights="w")
     assert (caught.value.index, caught.value.count) == ((1,), 2)

@@ -82,7 +82,7 @@ def test_tensors_that_do_not_fit(stored, name, change, message):
         (lambda w: None, "incomplete"),
         (lambda w: w | {"uses": w["uses"][:-1]}, "covariates that it does not have"),
         (lambda w: w | {"uses": [[["age", 7]]] * len(w["uses"])}, "covariates that it does not have"),
-        (lambda w: w | {"factors": [["age", "other", "age"]]}, "a covariate is not one"),
+        (lambda w: w | {"factors": [["age", "other", "age"]]}, "is not a covariate"),
         (lambda w: w | {"profile": w["profile"][::-1]}, "other names"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is paid, in the names of a log: every form says the same, and nothing that is missing becomes 0."""
+"""Rewards in the names of a log: all forms give the same model, and a missing number never becomes 0."""
 
 import numpy as np
 import pandas as pd
@@ -68,12 +68,12 @@ def test_a_reward_of_the_next_state_is_not_averaged_away(fit):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"well": 1.0}, r"^reward: 2 \(state, action\) have none, such as \('ill', 'treat'\), \('ill', 'wait'\) "),
-        ({"well": 1.0, ("ill", "wait"): 1.0}, r"^reward: 1 \(state, action\) have none, such as \('ill', 'treat'\)"),
+        ({"well": 1.0}, r"^reward: 2 \(state, action\) have no number, such as \('ill', 'treat'\), \('ill', 'wait'\) "),
+        ({"well": 1.0, ("ill", "wait"): 1.0}, r"^reward: 1 .* have no number, such as \('ill', 'treat'\)"),
         ({("ill", "wait", "well"): 1.0} | PAYS | {"ill": np.nan}, "^reward: "),
-        ({("well", "wait", "dead"): 1.0} | PAYS, r"^reward: \('well', 'wait', 'dead'\) has one, and does not exist"),
-        ({("dead", "wait"): 1.0} | PAYS, r"^reward: \('dead', 'wait'\) has one, and does not exist"),
-        ({"dead": -5.0} | PAYS, r"^reward: 'dead' has one, and does not exist .*terminal_reward"),
+        ({("well", "wait", "dead"): 1.0} | PAYS, r"^reward: \('well', 'wait', 'dead'\) has a number, but does not"),
+        ({("dead", "wait"): 1.0} | PAYS, r"^reward: \('dead', 'wait'\) has a number, but does not exist"),
+        ({"dead": -5.0} | PAYS, r"^reward: 'dead' has a number, but does not exist .*terminal_reward"),
         ({"mars": 1.0} | PAYS, r"^reward: 'mars' .* is not a state, "),
         ({("ill", "operate"): 1.0} | PAYS, "^reward: .*'operate'"),
         ({"well": "much", "ill": 1.0}, "^reward: "),
@@ -103,8 +103,8 @@ def test_a_sink_of_costs_is_the_worst_there_is(no_waiting):
 
 
 @pytest.mark.parametrize(("sign", "worst"), [(1.0, -7.0), (-1.0, 9.0)])
-def test_what_is_made_up_has_the_worst_number(sign, worst):
-    """Two states and a sink behind them: pairs that nobody is paid for get the least reward, or the highest cost."""
+def test_pairs_that_the_model_adds_have_the_worst_number(sign, worst):
+    """Two states and a sink behind them: pairs without a number get the least reward, or the highest cost."""
     labels = ModelLabels(Labels(["a", "b"]), Labels(["go"]))
     state, after = np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2])
     paid = np.array([[True], [True], [False]])

@@ -1,4 +1,4 @@
-"""Probabilities of next states for the rows of a table: of both layouts, row by row, 0 where nobody gets."""
+"""Probabilities of next states for the rows of a table: of both layouts, row by row, 0 for unreachable states."""
 
 import numpy as np
 import pandas as pd

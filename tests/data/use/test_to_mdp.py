@@ -1,4 +1,4 @@
-"""A fitted model as an MDP: its probabilities, what can be done, what is paid for it, in the names of the log."""
+"""A fitted model as an MDP: its probabilities, available actions and rewards, in the names of the log."""
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def test_what_was_never_seen_is_never_recommended(no_waiting):
     assert (livarot.solve_robust(mdp, radius=0.1).policy[:, ill] != wait).all()
     assert infinite.solve(no_waiting.to_mdp(**terms)).policy["ill"] == "treat"
     free = {("ill", "wait"): 0.0}
-    with pytest.raises(LivarotError, match=r"^reward: \('ill', 'wait'\) has one, and does not exist"):
+    with pytest.raises(LivarotError, match=r"^reward: \('ill', 'wait'\) has a number, but does not exist"):
         no_waiting.to_mdp(**terms | {"reward": terms["reward"] | free}, horizon=5)
     stays = no_waiting.to_mdp(**terms | {"reward": terms["reward"] | free}, horizon=5, unseen="stay")
     assert livarot.solve(stays)["ill"][0] == "wait"  # only if the user says so
@@ -92,7 +92,7 @@ def test_what_the_user_says_about_unseen_pairs(no_waiting):
         no_waiting.to_mdp(PAYS, 3, "well", unseen="maybe")
 
 
-def test_where_nothing_was_done_the_user_says_that_it_ends(fit):
+def test_states_without_actions_have_to_be_declared_terminal(fit):
     for horizon in (3, None):
         with pytest.raises(LivarotError, match=r"^terminal: no action is known in 1 states: 'dead' .*terminal="):
             fit.to_mdp(PAYS, horizon, "well", discount=0.9)
@@ -116,7 +116,7 @@ def test_which_actions_are_available(fit, no_waiting):
         fit.to_mdp(PAYS, 3, "well", terminal="dead", available={"ill": ["operate"]})
 
 
-def test_stages_that_nobody_gets_to_need_no_data():
+def test_states_need_no_data_at_stages_where_they_are_never_reached():
     """All begin well: nothing is logged of the ill at the first stage, and nothing has to be."""
     log = LOG[~((LOG.t == 0) & (LOG.state == "ill"))]
     fit = MNLTransition(features=["treat", "wait"], stage="t", homogeneous=False).fit(expanded(log))
@@ -146,7 +146,7 @@ def test_the_end_in_the_user_s_units(fit):
     assert infinite.solve(fit.to_mdp(**terms, terminal="dead", terminal_reward={"dead": -9000.0})).value[0] == -9000.0
     scrap = fit.to_mdp(**terms, horizon=3, terminal="dead", terminal_reward={"well": 70.0})
     assert livarot.solve(scrap).value[3].tolist() == [0.0, 0.0, 70.0]
-    with pytest.raises(LivarotError, match=r"^terminal_reward: state 'well' has one, and without a horizon"):
+    with pytest.raises(LivarotError, match=r"^terminal_reward: state 'well' has one, but without a horizon"):
         fit.to_mdp(**terms, terminal="dead", terminal_reward={"well": 70.0})
     with pytest.raises(LivarotError, match=r"^terminal: has numbers, and so has"):
         fit.to_mdp(**terms, horizon=3, terminal={"dead": 1.0}, terminal_cost={"dead": 1.0})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from livarot.infinite import InfiniteMDP, solve_discounted
-from livarot.infinite.learning.extended import Rounds, extended_values, kernel_and_width, optimistic_mean, plan_replicas
+from livarot.infinite.learning.extended import Rounds, fill_estimate, iterate, optimistic_mean, plan_replicas
 from livarot.model.episodes import Estimate
 from tests.support.models import random_estimate, random_model, rows_of, to_mdp
 from tests.twins import infinite as twin
@@ -17,6 +17,22 @@ def model(seed, **sizes):
     drawn = random_model(rng, H=1, one_table=True, **sizes)
     mdp = InfiniteMDP.from_mdp(to_mdp(drawn, shared=True))
     return mdp, rows_of(mdp.stage)[0], rng
+
+
+def kernel_and_width(problem, estimate, replica):
+    """p_hat of every row, (rows,), and max_i |phi_i|_{gram^-1} of every pair, (S, A)."""
+    prob, width = np.empty(problem.rows.n_rows), np.zeros(problem.n_states * problem.n_actions)
+    fill_estimate(problem.rows.graph, estimate.theta[replica, 0], estimate.whiten[replica, 0], prob, width)
+    return prob, width.reshape(problem.n_states, problem.n_actions)
+
+
+def extended_values(problem, prob, l1_radius, rounds):
+    """V (S,), its greedy policy (S,) and the rounds it took, for one kernel with a radius (S, A) per pair."""
+    value, policy = np.empty(problem.n_states), np.empty(problem.n_states, dtype=np.int32)
+    order, worth = np.empty(problem.rows.n_rows, dtype=np.int64), np.empty(problem.rows.n_rows)
+    half, pays = 0.5 * l1_radius, (problem.scaled_pay(rounds.discount), np.zeros(problem.rows.n_rows))
+    done = iterate(problem.rows.graph, prob, half, *pays, rounds, (order, worth), value, policy)
+    return value, policy, done
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])

@@ -64,7 +64,7 @@ def _arrays_of(item: Any) -> Any:
 
 
 def _emit_new(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """As numba's own, but for a check of overflow: lengths are those of arrays that exist."""
+    """As numba does it, without its check for overflow: lengths are those of arrays that exist."""
     made = context.make_array(sig.return_type)(context, builder)
     strides = [ir.Constant(ir.IntType(64), 8)]
     for length in args[:0:-1]:

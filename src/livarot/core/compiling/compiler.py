@@ -124,8 +124,8 @@ class _PartAfterLowering(LoweringPass):
 class _Typing:
     """numba's typing context, which remembers what its builtin functions and attributes give for which types.
 
-    Type inference asks for each of them several times per function, and numba tries all candidates each time.  What is
-    asked about is kept with the answer, so that it keeps its id.
+    Type inference asks for each of them several times per function, and numba tries all candidates each time.  The
+    objects of a question are kept with the answer: answers are found by their ids, which must not be used again.
     """
 
     def __init__(self, context: Any) -> None:
@@ -173,7 +173,7 @@ class _TypeInference(NopythonTypeInference):
 class _PlainLower(Lower):
     """Lowering to fewer instructions where no references are counted: numbers, lanes, views and tuples of them.
 
-    A variable that is assigned once, on the way to all its uses, needs no memory: it is a name of a value.
+    A variable that is assigned once, before all its uses, needs no memory of its own: it is a name for a value.
     """
 
     def init(self) -> None:

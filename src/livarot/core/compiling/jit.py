@@ -48,7 +48,7 @@ LAYERS = (  # of folders, from below; imports point down, so kernels depend on t
     ("running", "data"),
 )
 FIRST_RUN = 7  # CPU seconds that a first livarot.run compiles (benchmarks/cold.py)
-TELLING = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
+NOTICE = "compiling, about %d s for a first livarot.run, once (livarot warmup compiles everything ahead)"
 
 _compiling = threading.Lock()
 counts: Counter[str] = Counter()  # functions "compiled" and "loaded" in this process, per combination of types
@@ -147,11 +147,11 @@ def _tell() -> None:
     notebook or a script without a logging setup shows no records of a library.  There the line goes to standard error,
     as unhandled warnings do in Python; worker processes leave it to the process that started them.
     """
-    logger.info(TELLING, FIRST_RUN)
+    logger.info(NOTICE, FIRST_RUN)
     above = (logging.getLogger("livarot"), logging.getLogger())
     unheard = all(isinstance(handler, logging.NullHandler) for one in above for handler in one.handlers)
     if unheard and logging.lastResort and multiprocessing.current_process().name == "MainProcess":
-        record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, f"livarot: {TELLING}", (FIRST_RUN,), None)
+        record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, f"livarot: {NOTICE}", (FIRST_RUN,), None)
         logging.lastResort.handle(record)
 
 
@@ -164,7 +164,7 @@ def jit(function: Kernel) -> Kernel:
         return np.errstate(all="ignore")(function)
     options: Any = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}  # never called through a C pointer
     compiled: Any = njit(nogil=True, error_model="numpy", **options)(function)
-    setattr(compiled, "_cache", KernelCache(function))  # noqa: B010 (numba's types do not tell of it)
+    setattr(compiled, "_cache", KernelCache(function))  # noqa: B010 (numba's annotations do not declare it)
     return cast("Kernel", compiled)
 
 

@@ -1,7 +1,7 @@
 """The bootstrap: the same fit on resampled choices, and models with the resampled parameters.
 
 ``"observed"`` resamples the observed choices, n out of n with replacement: counts are multinomial with the observed
-shares (also over choice sets, so it is honest about a model that is wrong).  ``"model"`` keeps how often every choice
+shares (also over choice sets, so it stays valid if the model is wrong).  ``"model"`` keeps how often every choice
 set was met and draws its choices from the fitted probabilities: right if the model is, and it never loses a pair.
 ``"cluster"`` (the default of a fit with clusters) draws whole clusters, G out of G with replacement, each with all of
 its observations at all stages: whatever makes the observations of one person depend on each other is resampled with it.

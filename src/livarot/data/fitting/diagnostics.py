@@ -170,7 +170,7 @@ def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRa
     if float(small.reg) > 0.0 or float(large.reg) > 0.0:
         raise bad("reg", "is positive: the test is for maximum likelihood", cure="fit both models with reg=0")
     if any(fit.choices_.log_weight is not None or fit.choices_.cluster is not None for fit in (small, large)):
-        raise bad("large", "has weights or clusters, so its likelihood is none", cure="use wald_test")
+        raise bad("large", "has weights or clusters, so its likelihood cannot be compared", cure="use wald_test")
     extra = _outside(small, large)
     if extra:
         raise bad("small", f"has {extra[0]!r}, which the larger model cannot express", cure="the models must be nested")

@@ -38,7 +38,7 @@ from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import constant_within
 from livarot.data.reading.table import read_table
 from livarot.data.use.predict import sets_of
-from livarot.errors import bad, require_probability
+from livarot.errors import bad
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def _averaged(
     return table.rename(columns={"coef": "effect"})
 
 
-def _by_next_state(rows: _Rows) -> dict[Any, Any]:
-    choices = rows.choices
+def _by_next_state(choices: Choices) -> dict[Any, Any]:
+    """Masks of rows by next state."""
     if choices.next_state is None or choices.labels is None:
         raise bad(
             "fit", "does not know the next states of its alternatives", cure="name state, next_state when fitting"
@@ -151,9 +151,12 @@ def _typical(values: Any, weight: FloatArray) -> Any:
 
 
 def _repeated(value: Any, n: int) -> Any:
-    made = np.empty(n, dtype=object if isinstance(value, str) else np.asarray(value).dtype)
-    made[:] = value
-    return made
+    return np.full(n, value, dtype=object if isinstance(value, str) else None)
+
+
+def _step(values: FloatArray, spread: float) -> float:
+    """The step of a central difference in a column with this standard deviation."""
+    return STEP * max(spread, 1e-8 * float(np.abs(values).max(initial=1.0)), 1e-12)
 
 
 def _at(fit: MNLTransition, sets: IntArray, profile: Mapping[str, Any], weight: FloatArray) -> Choices:
@@ -187,11 +190,11 @@ def _of_covariate(fit: MNLTransition, name: str, at: Any, level: float, elastic:
             raise bad("variable", f"{name!r} is a category", cure="use marginal_effects")
         return _of_category(fit, name, sets, profile, weight, level)
     rows = _rows(fit, _at(fit, sets, profile, weight))
-    step = STEP * max(float(np.std(fit.choices_.profile[name])), 1e-8 * float(np.abs(values).max(initial=1.0)), 1e-12)
+    step = _step(values, float(np.std(fit.choices_.profile[name])))
     up, down = (_at(fit, sets, profile | {name: values + s}, weight).rows(slice(None)) for s in (step, -step))
     x = values[rows.choices.set_of_row] if elastic else None
     effect = _common_effect(rows, (up - down) / (2.0 * step), x)
-    return _averaged(fit, rows, effect, _by_next_state(rows), level, all_sets=not elastic)
+    return _averaged(fit, rows, effect, _by_next_state(rows.choices), level, all_sets=not elastic)
 
 
 def _of_category(
@@ -208,7 +211,7 @@ def _of_category(
     for other in levels[1:]:
         rows = _rows(fit, _at(fit, sets, {**profile, name: _repeated(other, len(sets))}, weight))
         gradient = rows.p[:, None] * rows.away - base.p[:, None] * base.away
-        groups = {(f"{other} - {levels[0]}", label): mask for label, mask in _by_next_state(rows).items()}
+        groups = {(f"{other} - {levels[0]}", label): mask for label, mask in _by_next_state(rows.choices).items()}
         tables.append(_averaged(fit, rows, _Effect(rows.p - base.p, gradient), groups, level))
     return pd.concat(tables)
 
@@ -227,16 +230,16 @@ def _of_attribute(
         raise bad("data", "is not given", cure="a fit to alternatives does not keep its table: pass it again")
     table = read_table(data)
     values = np.asarray(table.numbers(name, "variable"), dtype=np.float64)
-    step = STEP * max(float(values.std()), 1e-8 * float(np.abs(values).max(initial=1.0)), 1e-12)
+    step = _step(values, float(values.std()))
     own = fit._read(table, like=fit.choices_)
     order = np.arange(own.n_rows) if own.table_row is None else np.argsort(own.table_row)
     if own.n_rows != table.n_rows:
         raise bad("data", "has equal sets that are stored once", cure="leave the state columns out for this")
-    both = (fit._read(table.with_column(name, values + s), like=fit.choices_).rows(slice(None)) for s in (step, -step))
-    up, down = both
+    moved = (table.with_column(name, values + s) for s in (step, -step))
+    up, down = (fit._read(one, like=fit.choices_).rows(slice(None)) for one in moved)
     rows, slope, x = _rows(fit, own), (up - down) / (2.0 * step), values[order]
+    groups = _labelled(table, by, order, own)
     if constant_within(x, own.start).all():
-        groups = {label: mask for label, mask in _labelled(table, by, order, own).items()}
         effect = _common_effect(rows, slope, x if elastic else None)
         return _averaged(fit, rows, effect, groups, level, all_sets=not elastic)
     q = np.einsum("ij,ij->i", slope, rows.theta)
@@ -251,7 +254,6 @@ def _of_attribute(
         others = -1.0 / np.maximum(own.sizes[own.set_of_row] - 1.0, 1.0)
         mine = _Effect(p * (1.0 - p) * q, gradient)
         pair = mine, _Effect(others * mine.value, others[:, None] * gradient)
-    groups = _labelled(table, by, order, own)
     tables = []
     for kind, effect in zip(("own", "cross"), pair, strict=True):
         keyed = {(kind, label): mask for label, mask in groups.items()}
@@ -265,7 +267,7 @@ def _labelled(table: Any, by: str | None, order: IntArray, choices: Choices) -> 
         codes, labels = table.labels(by, "by")
         return {label: codes[order] == k for k, label in sorted(enumerate(labels), key=lambda pair: str(pair[1]))}
     if choices.next_state is not None and choices.labels is not None:
-        return {label: choices.next_state == k for k, label in enumerate(choices.labels.states)}
+        return _by_next_state(choices)
     return {"all": np.ones(choices.n_rows, dtype=bool)}
 
 
@@ -291,7 +293,7 @@ def marginal_effects(
 def elasticities(
     fit: MNLTransition, variable: str, *, at: Any = None, data: Any = None, by: str | None = None, level: float = 0.95
 ) -> pd.DataFrame:
-    """Per cent of probability for a per cent of a variable: the same arguments as :func:`marginal_effects`."""
+    """By how many per cent a probability changes per 1 % of a variable; arguments as in :func:`marginal_effects`."""
     return _effects(fit, variable, at, data, by, level, elastic=True)
 
 
@@ -299,7 +301,6 @@ def _effects(
     fit: MNLTransition, variable: str, at: Any, data: Any, by: str | None, level: float, *, elastic: bool
 ) -> pd.DataFrame:
     check_is_fitted(fit, "theta_")
-    level = require_probability("level", level)
     if fit.choices_.profile and variable in fit.choices_.profile:
         return _of_covariate(fit, variable, at, level, elastic)
     if at is not None:
@@ -314,7 +315,6 @@ def probability_interval(fit: MNLTransition, data: Any, level: float = 0.95) -> 
     Transitions: one row per row of ``data`` and reachable next state.  Alternatives: one row per row of ``data``.
     """
     check_is_fitted(fit, "theta_")
-    level = require_probability("level", level)
     transitions = fit.choices_.layout == "transitions"
     if transitions:
         choices, row = sets_of(fit, data)
@@ -356,7 +356,7 @@ def _interval(p: FloatArray, error: FloatArray, level: float) -> pd.DataFrame:
 
 @checked
 def relative_risk_ratios(fit: MNLTransition, level: float = 0.95) -> pd.DataFrame:
-    """exp(coefficient): the factor of the odds against the reference for one unit more, with its interval."""
+    """exp(coefficient), by which one more unit multiplies the odds against the reference, with its interval."""
     check_is_fitted(fit, "theta_")
     tables = []
     for names, theta, cov in zip(column_names(fit), np.atleast_2d(fit.theta_), fit._covariances(), strict=True):

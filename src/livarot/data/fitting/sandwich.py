@@ -1,4 +1,4 @@
-"""Covariances that do not trust the model: sandwich, sampling weights, clusters.
+"""Covariances that stay valid if the model is wrong: sandwich, sampling weights, clusters.
 
 With scores ``u_n = phi_y - mu_g`` of observations (frequency f_n, sampling weight w_n) and A the Hessian, ridge
 included:
@@ -9,7 +9,7 @@ included:
 
 The last is that of Liang and Zeger (1986) with the correction for few clusters that statsmodels and Stata use.  The
 scores of choices in a log of an MDP are a martingale difference, so a right model needs no clusters; a person's taste
-that the model does not know makes them correlated.
+that the model leaves out makes them correlated.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from livarot.core.arrays import FloatArray
 from livarot.data.fitting.inference import likelihood_ratio_test
-from livarot.data.fitting.terms import joint_test
-from livarot.errors import bad, require_probability
+from livarot.data.fitting.term_tests import joint_test
+from livarot.errors import bad
 from livarot.extras import extras_explained
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
 RIGHT = "Log-likelihood"  # the first fact of the right column
-MOST_DECIMALS, WIDEST = 7, 9  # a number has at most so many decimals and signs
+MOST_DECIMALS, WIDEST = 7, 9  # the most decimals and characters of a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,6 @@ def _latex(text: str) -> str:
 
 def coefficient_table(names: list[str], theta: FloatArray, cov: FloatArray, level: float) -> pd.DataFrame:
     """Coefficients with standard errors, z, two-sided p and interval."""
-    level = require_probability("level", level)
     error = np.sqrt(np.diag(cov))
     z = theta / error
     reach = float(norm.ppf(0.5 + level / 2.0)) * error
@@ -178,7 +177,7 @@ def _left(fit: MNLTransition) -> dict[str, Any]:
 
 
 def _right(fit: MNLTransition) -> dict[str, Any]:
-    """Likelihoods and tests; weights or clusters make the likelihood none, and Wald's test stands for the LR test."""
+    """Likelihoods and tests; under weights or clusters Wald's test replaces the likelihood-ratio test."""
     null, value = fit.null_log_likelihood_, fit.log_likelihood_
     facts: dict[str, Any] = {
         RIGHT: value,

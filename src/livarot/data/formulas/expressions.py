@@ -89,7 +89,7 @@ def syntax_tree(text: str) -> tuple[ast.expr, tuple[str, ...]]:
     """The syntax tree of a text, and the names in backticks that were taken out of it."""
     quoted = tuple(QUOTED.findall(text))
     if len(text) > LONGEST or MARK in text:
-        raise refused(text[:60], "is too long or has a name that is kept for other use")
+        raise refused(text[:60], "is too long or uses a reserved name")
     count = iter(range(len(quoted)))
     try:
         return ast.parse(QUOTED.sub(lambda _: f"{MARK}{next(count)}", text).strip(), mode="eval").body, quoted

@@ -96,7 +96,7 @@ Levels: TypeAlias = "dict[str, tuple[tuple[Any, ...], bool]]"
 class Recipe(NamedTuple):
     """What an encoding has learned from its data, to be used again for other data."""
 
-    levels: Levels  # categories, reference first, and whether they vary within sets (of numbers: () and that)
+    levels: Levels  # categories (() for numbers), reference first, and whether they vary within sets
     memory: Memory  # constants of transforms
 
 

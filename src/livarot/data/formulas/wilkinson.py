@@ -151,7 +151,7 @@ def _of_expression(text: str, scope: Scope) -> Factor:
 
 
 def _column(leaf: Leaf, scope: Scope, category: tuple[Any, ...] | None) -> Factor:
-    """A column: ``category`` None is for the column to tell, otherwise it is one, with that base."""
+    """A column: a category with this base level; with ``category`` None its own type decides whether it is one."""
     plain = f"{leaf.side}.{leaf.name}" if leaf.side else leaf.name
     text = plain if category is None else f"C({plain})"
     role = LABELS.get(plain) if not leaf.side else None

@@ -67,7 +67,7 @@ def terms_of(columns: Columns, scope: Scope) -> Terms:
     """The terms of the model: those of its formula, or of its list of features."""
     if columns.formula is not None:
         if columns.features is not None:
-            raise bad("formula", "and features are both given", cure="leave one of them out")
+            raise bad("formula", "formula and features are both given", cure="leave one of them out")
         return read_formula(columns.formula, scope, (columns.next_state, columns.chosen, "next_state", "chosen"))
     return listed_terms(check_features(columns.features), scope.is_column)
 

@@ -59,7 +59,7 @@ class LogScope:
         return False
 
     def frame(self) -> pd.DataFrame:
-        raise bad("features", "a Computed feature knows no covariates")
+        raise bad("features", "a Computed feature cannot use covariates")
 
 
 @dataclass(frozen=True, eq=False)

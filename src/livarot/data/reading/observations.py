@@ -1,9 +1,9 @@
-"""Who was observed, how often, and with which weight: the part of a log that the likelihood's counts forget.
+"""Who was observed, how often, and with which weight: what the counts of the likelihood do not keep of a log.
 
 ``count`` says how often an observation occurred (a frequency: n equal rows), ``weights`` how many of the population
-it stands for (a sampling weight: one row, whose score counts w times).  Both multiply the likelihood, but the variance
-of a sum of n scores is n times, of w times a score w^2 times that of one: so they are kept apart.  ``cluster`` says
-which observations belong together.
+it stands for (a sampling weight: one row, whose score counts w times).  Both multiply the log-likelihood, but n scores
+have n times the variance of one score, and a score counted w times has w^2 times the variance: so they are kept apart.
+``cluster`` says which observations belong together.
 """
 
 from __future__ import annotations

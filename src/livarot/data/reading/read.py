@@ -6,7 +6,7 @@ Two layouts are understood:
                 if the model is to become an MDP, state, action, next state (and stage).
 *transitions*   one row per observed transition: state, action, next state (and stage).  Reachable sets are given,
                 or inferred; features are those of next states, states and actions.  The log-likelihood needs the
-                counts per (state, action, next state) only, so a million logs are read once and then cost nothing.
+                counts per (state, action, next state) only, so a million rows are read once and then cost nothing.
 
 A table with the ``chosen`` (or ``choice``) column has the first layout, any other the second.
 """

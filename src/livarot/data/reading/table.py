@@ -22,7 +22,8 @@ from livarot.errors import LivarotError, bad
 from livarot.model.labels import Labels, factorise, refuse
 from livarot.system.sizes import memory_limit
 
-ALWAYS_READ, MOST_PACKED = 1 << 28, 1000  # a table of more bytes than that has at most so many per byte of its file
+ALWAYS_READ = 1 << 28  # bytes: a larger table ...
+MOST_PACKED = 1000  # ... may have at most so many bytes per byte of its file
 FILES = (".parquet", ".csv", ".csv.gz", ".feather", ".arrow")
 NUMBER = 8  # bytes of a number, or of a reference to a label
 

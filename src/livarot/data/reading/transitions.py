@@ -1,6 +1,6 @@
 """Choices from a table with one row per observed transition: counts per (state, action, next state).
 
-The log-likelihood needs these counts only, so a million logs are read once and then cost nothing.
+The log-likelihood needs these counts only, so a million rows are read once and then cost nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SetScope:
         return self.columns.role(text)
 
     def is_covariate(self, factor: Factor) -> bool:
-        """Is it a column of the log that belongs to the transition: one so named, or no function of the next state?"""
+        """Is it a column of the log that belongs to the transition: so named, or not a function of the next state?"""
         return any(self._is_outside(leaf) for leaf in factor.leaves())
 
     def _is_outside(self, factor: Factor) -> bool:
@@ -240,7 +240,7 @@ def from_transitions(table: Table, columns: Columns, by_stage: bool) -> Choices:
 
 
 def _refuse_cancelled(terms: Terms, encoding: Encoding, scope: SetScope) -> None:
-    """A list of features has no term that only has covariates (a formula may: ``age * next_state``)."""
+    """Refuse terms of covariates alone in a list of features (a formula may have them: ``age * next_state``)."""
     for term in () if terms.marginal else terms.products:
         if isinstance(term, Computed) or not all(scope.is_covariate(f) or f.side != "next" for f in term):
             continue

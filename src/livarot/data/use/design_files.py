@@ -29,7 +29,7 @@ TENSORS = (
 
 
 def design_tensors(choices: Choices) -> dict[str, NDArray[Any]]:
-    """What a file keeps of the covariates in numbers."""
+    """The arrays that a file keeps of the covariates."""
     design = choices.design
     if design is None:
         return {}
@@ -54,7 +54,7 @@ def _coded(choices: Choices, name: str) -> tuple[NDArray[Any], list[Any] | None]
 
 
 def design_words(choices: Choices) -> dict[str, Any] | None:
-    """What a file keeps of the covariates in words."""
+    """The JSON part that a file keeps of the covariates."""
     design = choices.design
     if design is None:
         return None
@@ -97,7 +97,7 @@ def read_design(tensors: dict[str, NDArray[Any]], words: Any, choices: Choices) 
 
 def _factor(text: str, kind: str, name: str) -> Factor:
     if not all(isinstance(x, str) for x in (text, kind, name)) or kind not in (NAME, CATEGORY, EXPRESSION):
-        raise Misfit("a covariate is not one")
+        raise Misfit("a factor of its covariates is not a covariate")
     if kind == EXPRESSION:
         return Factor(text, "next", None, False, parsed(text))
     return Factor(text, "next", name, kind == CATEGORY)
@@ -147,6 +147,6 @@ def _profile(tensors: dict[str, Any], words: Any, design: Design, choices: Choic
         labels[:] = read_labels(stored)
         check_range(f"profile of {name!r}", numbers[:, k], 0, len(labels) - 1)
         if (numbers[:, k] != np.rint(numbers[:, k])).any():
-            raise Misfit(f"the profile of {name!r} has codes that are no whole numbers")
+            raise Misfit(f"the profile of {name!r} has codes that are not whole numbers")
         found[name] = labels[numbers[:, k].astype(np.int64)]
     return found

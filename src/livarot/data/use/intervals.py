@@ -92,8 +92,8 @@ def value_interval(
     (:mod:`livarot.data.fitting.bootstrap`, which says what ``resample`` and ``cluster`` are).  A fit with clusters has
     an interval that allows for them; ``cluster`` asks for others.  Both ends are kept within what H steps can be worth.
 
-    ``statistic`` is a function of a solution that gives a number or an array, such as the state from which on something
-    is replaced: the bootstrap plans anew in every refit and gives its quantiles in ``statistic`` of the result.
+    ``statistic`` is a function of a solution that gives a number or an array, such as the first state in
+    which something is replaced: the bootstrap plans anew in every refit and gives its quantiles in ``statistic``.
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
@@ -102,7 +102,7 @@ def value_interval(
     judge = Stationary(mdp) if isinstance(mdp, InfiniteMDP) else Episodic(mdp)
     check_own(fit, judge.stage)
     table = judge.policy(policy)
-    tail, n_failed, told = (1.0 - level) / 2.0, 0, None
+    tail, n_failed, quantiles = (1.0 - level) / 2.0, 0, None
     if kind == "delta":
         value, slope = judge.gradient(table)
         error = math.sqrt(max(variance_along(fit, slope, cluster), 0.0))
@@ -116,9 +116,9 @@ def value_interval(
         error = float(values.std(ddof=1))
         lower, upper = (float(x) for x in np.quantile(values, (tail, 1.0 - tail)))
         if statistic is not None:
-            told = _quantiles([statistic(judge.solve(own)) for own in (judge.stage, *models)], tail)
+            quantiles = _quantiles([statistic(judge.solve(own)) for own in (judge.stage, *models)], tail)
     lower, upper = judge.clipped(lower, upper)
-    return ValueInterval(value, lower, upper, error, level, kind, n_failed, judge.costs, told)
+    return ValueInterval(value, lower, upper, error, level, kind, n_failed, judge.costs, quantiles)
 
 
 def _quantiles(found: list[Any], tail: float) -> dict[str, FloatArray]:

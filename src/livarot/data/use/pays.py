@@ -1,11 +1,10 @@
-"""What is paid, in the names of a log: rewards or costs of what can happen in a fitted model.
+"""Rewards or costs of a fitted model, read from what a user gives in the names of the log.
 
-Everything that can be done needs a number: one that is missing is an error, not a 0.  Nothing else may have one.
+Every available (state, action) needs a number: one that is missing is an error, not a 0.  Nothing else may have one.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,23 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import read_table
 from livarot.errors import bad, require_finite, require_number, shown
 from livarot.model.labels import Labels, ModelLabels
 
-GIVE = "give one for all that can be done, 0 where it is 0"
+GIVE = "give a number for every available (state, action), also where it is 0"
 
 
 class Steps(NamedTuple):
-    """What can happen: the rows of a model, of its tables one after the other."""
+    """What can happen: the rows of a model, table after table."""
 
     labels: ModelLabels  # of the states that have names in the log
     state: IntArray  # (rows,)
     action: IntArray  # (rows,)
     next_state: IntArray  # (rows,)
-    paid: BoolArray  # (S, A): what somebody may do there, and is paid for (S counts the sink of unseen="sink" too)
+    paid: BoolArray  # (S, A): the pairs that need a number (S counts the sink of unseen="sink" too)
 
     @property
     def asked(self) -> BoolArray:
@@ -43,7 +43,8 @@ Transition = Callable[[int, int, int, int], float]
 def read_pay(argument: str, given: Any, steps: Steps, horizon: int | None, sign: float) -> FloatArray | Transition:
     """Rewards or costs as an array (S, A) or (H, S, A), or as a function of the numbers (h, s, a, s').
 
-    What is made up (``unseen=``, stages nobody gets to) has the worst number that was given, or 0 if that is worse.
+    Pairs that the model adds (``unseen=``, stages that are never reached) get the worst number that was given, or 0
+    if that is worse.
     """
     if isinstance(given, pd.Series):
         given = given.to_dict()
@@ -100,7 +101,7 @@ def _of_array(argument: str, given: Any, steps: Steps, horizon: int | None) -> F
 def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Found:
     """A function of the names (state, action) or (state, action, next_state), asked about what can be done."""
     states, actions = steps.labels.states, steps.labels.actions
-    if _arity(given) == 3:
+    if required_arguments(given) == 3:
         rows = np.zeros(len(steps.state))
         for i in np.flatnonzero(steps.asked).tolist():
             to = int(steps.next_state[i])
@@ -111,16 +112,6 @@ def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Foun
     for s, a in np.argwhere(steps.paid[: len(states)]).tolist():
         array[s, a] = require_number(argument, given(states[s], actions[a]))
     return array, None
-
-
-def _arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function must be given; 2 where it does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in places and one.default is inspect.Parameter.empty for one in parameters)
 
 
 def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
@@ -147,9 +138,9 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
         else:
             by_row[places] = number  # type: ignore[index]
     if foreign:
-        told = f"{foreign[0]!r} has one, and does not exist in the model"
-        cure = "leave it out, make the action available; what the end is worth is terminal_reward or terminal_cost"
-        raise bad(argument, told, count=len(foreign), cure=cure)
+        message = f"{foreign[0]!r} has a number, but does not exist in the model"
+        cure = "leave it out, or make the action available; the value of an end is terminal_reward or terminal_cost"
+        raise bad(argument, message, count=len(foreign), cure=cure)
     array = np.where(np.isnan(by_pair), by_state[:, None], by_pair)
     if not by_row:
         _require_all(argument, np.isnan(array) & steps.paid[:known], steps.labels)
@@ -186,8 +177,8 @@ def _require_all(argument: str, lost: BoolArray, labels: ModelLabels) -> None:
     if lost.any():
         pairs = np.argwhere(lost).tolist()
         few = ", ".join(repr((labels.states[s], labels.actions[a])) for s, a in pairs[:3])
-        told = f"{len(pairs)} (state, action) have none, such as {few}"
-        raise bad(argument, told, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
+        message = f"{len(pairs)} (state, action) have no number, such as {few}"
+        raise bad(argument, message, index=tuple(pairs[0]), count=len(pairs), cure=GIVE)
 
 
 def is_table(given: Any) -> bool:
@@ -202,8 +193,8 @@ def is_table(given: Any) -> bool:
 def table_of_pay(argument: str, given: Any, columns: Columns, labels: ModelLabels) -> dict[Any, float]:
     """A table with the columns state, (action, (next_state,)) and the number as a mapping from names.
 
-    The columns are called as in the log, or so; the number is in a column called as the argument.  Terminal rewards
-    belong to states.
+    The columns have these names, or those of the log; the number is in a column with the name of the argument.
+    Terminal rewards belong to states.
     """
     table = read_table(given)
     own = {"state": columns.state, "action": columns.action, "next_state": columns.next_state}
@@ -225,7 +216,7 @@ def table_of_pay(argument: str, given: Any, columns: Columns, labels: ModelLabel
 
 
 def _column_of(argument: str, names: tuple[str, ...]) -> str:
-    """terminal_cost may stand in a column called so, or cost."""
+    """The column of the numbers: that of terminal_cost is called so, or just cost."""
     return next((name for name in (argument, argument.removeprefix("terminal_")) if name in names), argument)
 
 
@@ -239,6 +230,6 @@ def meant(argument: str, labels: Labels, given: Any) -> Any:
         return given
     found = [label for label in labels if str(label) == str(given)]
     if len(found) != 1:
-        told = f"{given!r} is not known" if not found else f"{given!r} has two meanings"
-        raise bad(argument, told, cure=f"{labels!r}")
+        message = f"{given!r} is not known" if not found else f"{given!r} fits two labels"
+        raise bad(argument, message, cure=f"{labels!r}")
     return found[0]

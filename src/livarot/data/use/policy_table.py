@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray
+from livarot.core.tolerances import SUM_SLACK
 from livarot.data.reading.table import Table, named, read_table
 from livarot.data.use.intervals import as_probabilities
 from livarot.data.use.plans import observed_counts
@@ -42,7 +43,7 @@ def policy_table(
     value: FloatArray | None = None,
     fit: MNLTransition | None = None,
 ) -> pd.DataFrame:
-    """Columns stage, state, action, and probability (of policies that draw), value, count where they are known.
+    """Columns stage, state, action, and probability (of stochastic policies), value, count where they are known.
 
     Only states that the start can reach at that stage are listed, and none where the episode is over.  ``policy`` is
     (H, S) or (H, S, A), ``value`` (H + 1, S) or (H, S); where costs were given there is a column ``cost``, its
@@ -105,7 +106,7 @@ def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: 
             raise bad("policy", f"action {array[first]} is out of range", index=first, count=len(wrong))
         return np.asarray(np.eye(sizes[1])[array])
     if array.ndim == 3 and array.dtype.kind == "f" and array.shape[1:] == sizes:
-        wrong = np.argwhere(~((array >= 0.0).all(axis=2) & (np.abs(array.sum(axis=2) - 1.0) <= 1e-9)))
+        wrong = np.argwhere(~((array >= 0.0).all(axis=2) & (np.abs(array.sum(axis=2) - 1.0) <= SUM_SLACK)))
         if len(wrong):
             first = tuple(int(i) for i in wrong[0])
             raise bad("policy", "probabilities do not add up to 1", index=first, count=len(wrong))
@@ -136,7 +137,7 @@ def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: 
     total = found.sum(axis=2)
     listed = np.zeros(total.shape, dtype=bool)
     listed[stage, state] = True
-    wrong = listed & (np.abs(total - 1.0) > 1e-9)
+    wrong = listed & (np.abs(total - 1.0) > SUM_SLACK)
     if wrong.any():
         h, s = (int(i) for i in np.argwhere(wrong)[0])
         problem = f"the actions of {labels.states[s]!r} at stage {h} have probability {total[h, s]:g} together"

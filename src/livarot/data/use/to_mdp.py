@@ -1,8 +1,8 @@
 """From a fitted model to an MDP that can be planned in, in the user's names and units.
 
 An action exists in a state if the data have a reachable set for it there.  Others are unavailable: nothing is known
-about them, so no plan may take them, unless the user says what they do (``unseen=``).  A state in which nothing was
-ever done is terminal, and the user has to say so.
+about them, so no plan may take them, unless the user says what they do (``unseen=``).  A state in which no action was
+ever seen has to be declared terminal by the user.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING, STAYS, SINKS = -1, -2, -3  # in place of the number of a choice set
 
 
 class Asked(NamedTuple):
-    """What a user says about a plan; see :meth:`livarot.data.MNLTransition.to_mdp`."""
+    """The arguments of :meth:`livarot.data.MNLTransition.to_mdp`."""
 
     reward: Any = None
     cost: Any = None
@@ -71,7 +71,7 @@ def at_profile(choices: Choices, at: Mapping[str, Any] | None) -> Choices:
     where = choices.design.sets.locate(choices.state, choices.action, choices.stage)  # type: ignore[arg-type]
     np.add.at(weight, where, choices.weight)
     count = np.zeros(observed.n_rows)
-    count[observed.start[:-1]] = weight  # how often each set was met; who went where depends on the covariates
+    count[observed.start[:-1]] = weight  # of the sets only: the counts of next states depend on the covariates
     return replace(observed, count=count)
 
 
@@ -93,21 +93,21 @@ def build_mdp(
     steps = _horizon(asked.horizon, choices, labels)
     start = _start(asked.start, weights, labels.states)
     ends = _Ends(asked, labels, columns)
-    plan = _Plan(choices, labels, steps, ends.mask)
-    plan.decide(asked, start)
-    pays = _pays(asked, columns, plan, steps)
-    n_more = len(plan.states) - len(labels.states)
+    layout = _Layout(choices, labels, steps, ends.mask)
+    layout.decide(asked, start)
+    pays = _pays(asked, columns, layout, steps)
+    n_more = len(layout.states) - len(labels.states)
     settings: dict[str, Any] = {
-        **plan.arrays(),
+        **layout.arrays(),
         **pays,
         "theta": theta,
         "start": np.concatenate((start, np.zeros(n_more))),
         "param_bound": asked.param_bound,
         "normalise": True,
-        "states": plan.states,
+        "states": layout.states,
         "actions": labels.actions,
     }
-    sizes = len(plan.states), len(labels.actions)
+    sizes = len(layout.states), len(labels.actions)
     if steps is None:
         ended = ends.without_horizon(labels.states, -1.0 if "cost" in pays else 1.0)
         return InfiniteMDP.from_arrays(*sizes, **settings, terminal=ended, discount=asked.discount)
@@ -115,11 +115,11 @@ def build_mdp(
         steps,
         *sizes,
         **settings,
-        stage_table=np.zeros(steps, dtype=np.int32) if plan.n_tables == 1 else np.arange(steps, dtype=np.int32),
+        stage_table=np.zeros(steps, dtype=np.int32) if layout.n_tables == 1 else np.arange(steps, dtype=np.int32),
         discount=1.0 if asked.discount is None else asked.discount,
         terminal=None if not ends.mask.any() else np.append(ends.mask, np.zeros(n_more, dtype=np.bool_)),
         terminal_reward=None if ends.pay is None else np.append(ends.pay, np.full(n_more, min(0.0, ends.pay.min()))),
-        available=plan.mask_of_stages,
+        available=layout.mask_of_stages,
     )
     own = labels.stages if labels.stages is not None and len(labels.stages) == steps else None
     return mdp if own is None else replace(mdp, problem=replace(mdp.problem, stages=own))
@@ -137,13 +137,13 @@ def _horizon(horizon: int | None, choices: Choices, labels: ModelLabels) -> int 
     return horizon
 
 
-def _pays(asked: Asked, columns: Columns, plan: _Plan, horizon: int | None) -> dict[str, Any]:
+def _pays(asked: Asked, columns: Columns, layout: _Layout, horizon: int | None) -> dict[str, Any]:
     given, argument, sign = one_of(asked.reward, asked.cost)
     if given is None:
         raise bad("reward", "is missing", cure="give reward= or cost=, any finite numbers")
     if is_table(given):
-        given = table_of_pay(argument, given, columns, plan.labels)
-    pay = read_pay(argument, given, plan.steps(), horizon, sign)
+        given = table_of_pay(argument, given, columns, layout.labels)
+    pay = read_pay(argument, given, layout.steps(), horizon, sign)
     if horizon is None and callable(pay):
         return {argument: lambda s, a, to: pay(0, s, a, to)}
     return {argument: pay}
@@ -169,19 +169,19 @@ class _Ends:
         self.pay = read_terminal(reward, cost, len(states), states)  # None where all of them are 0
 
     def without_horizon(self, states: Labels, sign: float) -> dict[Any, float] | None:
-        """{state: number} of a model in which nothing ends elsewhere."""
+        """{terminal state: number}; refused if a state that is not terminal has a terminal reward."""
         pay = np.zeros(len(states)) if self.pay is None else self.pay
         lost = np.flatnonzero((pay != 0.0) & ~self.mask)
         if len(lost):
-            told = f"state {states[int(lost[0])]!r} has one, and without a horizon nothing ends there"
+            message = f"state {states[int(lost[0])]!r} has one, but without a horizon nothing ends there"
             cure = "give horizon=, or list it in terminal="
-            raise bad("terminal_reward", told, index=int(lost[0]), count=len(lost), cure=cure)
+            raise bad("terminal_reward", message, index=int(lost[0]), count=len(lost), cure=cure)
         if not self.mask.any():
             return None
         return {states[int(s)]: sign * float(pay[s]) for s in np.flatnonzero(self.mask)}
 
 
-class _Plan:
+class _Layout:
     """Which choice set, if any, belongs to every (table, state, action), and the rows of all of them."""
 
     def __init__(self, choices: Choices, labels: ModelLabels, horizon: int | None, ends: BoolArray) -> None:
@@ -215,9 +215,9 @@ class _Plan:
             self.mask_of_stages, mask = mask, np.asarray(mask.any(axis=0))
         lacking = np.broadcast_to(mask, self.sets.shape) & (self.sets < 0) & ~self.ends[:, None]
         if lacking.any() and unseen not in ("stay", "sink"):
-            told = f"{self._pair(lacking)} was never seen: nothing says where it leads"
+            message = f"{self._pair(lacking)} was never seen: nothing says where it leads"
             cure = "give its reachable= when fitting, or unseen='stay' or 'sink', or take it out"
-            raise bad("available", told, count=int(lacking.sum()), cure=cure)
+            raise bad("available", message, count=int(lacking.sum()), cure=cure)
         return np.broadcast_to(mask, self.sets.shape)
 
     def _pair(self, wrong: BoolArray) -> str:
@@ -248,24 +248,24 @@ class _Plan:
             self.mask_of_stages = np.concatenate((self.mask_of_stages, wide), axis=1)
 
     def _require_actions(self, start: FloatArray) -> None:
-        """Refuse states where something has to be done and nothing can; at stages that nobody gets to they stay."""
+        """Refuse states that need an action and have none; at stages where they are never reached they stay."""
         stuck = (self.sets == NOTHING).all(axis=2)
         stuck[:, : len(self.ends)] &= ~self.ends
         never = np.flatnonzero(stuck.all(axis=0))
         if len(never):
             few = ", ".join(repr(self.states[int(s)]) for s in never[:3])
-            told = f"no action is known in {len(never)} states: {few}"
+            message = f"no action is known in {len(never)} states: {few}"
             cure = "list them in terminal= if an episode ends there, or say unseen='stay'"
-            raise bad("terminal", told, index=int(never[0]), count=len(never), cure=cure)
+            raise bad("terminal", message, index=int(never[0]), count=len(never), cure=cure)
         if not stuck.any():
             return
         wrong = np.argwhere(stuck & self._reached(start))
         if len(wrong):
             h, s = (int(i) for i in wrong[0])
             stages = self.labels.stages
-            told = f"no action is known in {self.states[s]!r} at stage {stages[h] if stages else h!r}"
+            message = f"no action is known in {self.states[s]!r} at stage {stages[h] if stages else h!r}"
             cure = "give reachable= when fitting, terminal=, or unseen='stay'"
-            raise bad("terminal", told, index=(h, s), count=len(wrong), cure=cure)
+            raise bad("terminal", message, index=(h, s), count=len(wrong), cure=cure)
         self.sets[stuck, 0] = STAYS
         self.filler[stuck, 0] = True
 
@@ -304,7 +304,7 @@ class _Plan:
         return Steps(self.labels, state, pair % self.sets.shape[2], to, paid)
 
     def _source(self) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-        """Rows of each pair; and of every row its pair, the row of the data it is (0 if it is none), and whether."""
+        """The number of rows of each pair; of every row its pair, its row in the data (or 0), and if it has one."""
         flat = self.sets.reshape(-1)
         outcomes = np.where(flat >= 0, self.choices.sizes[flat], (flat != NOTHING).astype(np.int64))
         pair = np.repeat(np.arange(len(flat)), outcomes)
@@ -329,14 +329,14 @@ def _table_of_sets(choices: Choices, labels: ModelLabels, n_tables: int) -> IntA
 
 
 def _first_states(choices: Choices, labels: ModelLabels, asked: Asked) -> FloatArray | None:
-    """How often each state began an episode; how often it was met, if nothing ends."""
+    """How often each state began an episode; without a horizon, how often it was visited."""
     if asked.start is not None:
         return None
     assert choices.state is not None  # noqa: S101 (build_mdp has checked)
     staged = choices.stage is not None and labels.stages is not None
     if not staged and asked.horizon is not None:
         cure = f"give a state, one of {labels.states!r}, or probabilities of states"
-        raise bad("start", "is not given, and data without stages do not tell where episodes begin", cure=cure)
+        raise bad("start", "is not given, and data without stages do not say where episodes begin", cure=cure)
     first = choices.stage == 0 if staged else np.ones(choices.n_sets, dtype=np.bool_)
     weights = np.bincount(choices.state[first], weights=choices.weight[first], minlength=len(labels.states))
     if not weights.sum() > 0:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.envs.gymnasium import render
-from livarot.envs.gymnasium.lanes import BLOCK, Lanes
+from livarot.envs.gymnasium.parallel import BLOCK, ParallelEpisodes
 from livarot.errors import bad, require_positive_int, shown
 from livarot.model.problem import MNLMDP
 from livarot.system.sizes import require_memory
@@ -72,7 +72,7 @@ class MNLEnv(gymnasium.Env[int, int]):
         problem = self.mdp.problem
         self.observation_space = gymnasium.spaces.Discrete(problem.n_states)  # type: ignore[assignment]
         self.action_space = gymnasium.spaces.Discrete(problem.n_actions)  # type: ignore[assignment]
-        self._lanes = Lanes(self.mdp, 1)
+        self._parallel = ParallelEpisodes(self.mdp, 1)
         self._moving = np.ones(1, dtype=np.bool_)
         self._trail: list[int] = []
         self._actions: list[int] = []
@@ -81,15 +81,15 @@ class MNLEnv(gymnasium.Env[int, int]):
     @property
     def stage(self) -> int:
         """The stage of the next action, from 0; the horizon when the episode has ended."""
-        return int(self._lanes.stages[0])
+        return int(self._parallel.stages[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         seed, episode = check_seed(seed), check_episode(options)
         super().reset(seed=seed)
-        if seed is None and self._lanes.episodes[0] < 0:
+        if seed is None and self._parallel.episodes[0] < 0:
             seed = self._own_seed()
-        self._lanes.begin(0, seed, episode)
-        self._trail, self._actions, self._return = [int(self._lanes.states[0])], [], 0.0
+        self._parallel.begin(0, seed, episode)
+        self._trail, self._actions, self._return = [int(self._parallel.states[0])], [], 0.0
         return self._trail[0], self._info()
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -101,11 +101,11 @@ class MNLEnv(gymnasium.Env[int, int]):
             chosen = -1
         if not 0 <= chosen < self.mdp.problem.n_actions:
             raise bad("action", f"{action!r} is not an action", cure=f"give 0..{self.mdp.problem.n_actions - 1}")
-        if self._lanes.masked and not self._lanes.mask()[0, chosen]:
-            told = f"{action!r} does not exist in state {self._trail[-1]} at stage {self.stage}"
-            raise bad("action", told, cure='choose one of info["action_mask"]')
-        reward = float(self._lanes.step(self._moving, np.array([chosen], dtype=np.int64))[0])
-        state = int(self._lanes.states[0])
+        if self._parallel.masked and not self._parallel.mask()[0, chosen]:
+            message = f"{action!r} does not exist in state {self._trail[-1]} at stage {self.stage}"
+            raise bad("action", message, cure='choose one of info["action_mask"]')
+        reward = float(self._parallel.step(self._moving, np.array([chosen], dtype=np.int64))[0])
+        state = int(self._parallel.states[0])
         self._trail.append(state)
         self._actions.append(chosen)
         self._return += reward
@@ -128,12 +128,12 @@ class MNLEnv(gymnasium.Env[int, int]):
 
     def action_masks(self) -> BoolArray:
         """Which actions exist now, (A,): what MaskablePPO of sb3-contrib asks for."""
-        return np.asarray(self._lanes.mask()[0], dtype=np.bool_)
+        return np.asarray(self._parallel.mask()[0], dtype=np.bool_)
 
     def _info(self) -> dict[str, Any]:
         stage = self.stage
-        info = {"stage": stage, "h": stage, "episode_index": int(self._lanes.episodes[0])}
-        return info | {"action_mask": self._lanes.mask()[0]} if self._lanes.masked else info
+        info = {"stage": stage, "h": stage, "episode_index": int(self._parallel.episodes[0])}
+        return info | {"action_mask": self._parallel.mask()[0]} if self._parallel.masked else info
 
 
 class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
@@ -169,7 +169,7 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
         self.single_action_space = gymnasium.spaces.Discrete(problem.n_actions)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._lanes = Lanes(self.mdp, self.num_envs)
+        self._parallel = ParallelEpisodes(self.mdp, self.num_envs)
         self._trails: list[list[int]] = [[] for _ in range(self.num_envs)]
         self._taken: list[list[int]] = [[] for _ in range(self.num_envs)]
         self._returns = np.zeros(self.num_envs)
@@ -186,88 +186,88 @@ class MNLVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
                     "reset_mask", "does not say which to reset", cure=f"give {self.num_envs} bools, not all False"
                 )
         super().reset(seed=seeds[0] if isinstance(seed, int | np.integer) else None)
-        for lane in np.flatnonzero(self._lanes.episodes < 0):
-            if seeds[lane] is None:
-                seeds[lane] = int(self.np_random.integers(2**63))
-        for lane in np.flatnonzero(mask):
-            self._begin(int(lane), seeds[lane], episode)
-        return self._lanes.states.copy(), self._infos(mask)
+        for slot in np.flatnonzero(self._parallel.episodes < 0):
+            if seeds[slot] is None:
+                seeds[slot] = int(self.np_random.integers(2**63))
+        for slot in np.flatnonzero(mask):
+            self._begin(int(slot), seeds[slot], episode)
+        return self._parallel.states.copy(), self._infos(mask)
 
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], FloatArray, BoolArray, BoolArray, dict[str, Any]]:
-        lanes = self._lanes
+        parallel = self._parallel
         chosen = self._check_actions(actions)
-        ended = lanes.stages == lanes.horizon
-        if (lanes.episodes < 0).any() or (ended.any() and self.autoreset_mode != AutoresetMode.NEXT_STEP):
+        ended = parallel.stages == parallel.horizon
+        if (parallel.episodes < 0).any() or (ended.any() and self.autoreset_mode != AutoresetMode.NEXT_STEP):
             first = int(np.flatnonzero(ended)[0])
             cure = "call reset() first, with a reset_mask of the ended ones in DISABLED mode"
             raise bad("step", "an episode has ended, or has not begun", index=first, count=int(ended.sum()), cure=cure)
-        wrong = lanes.unavailable(~ended, chosen)
+        wrong = parallel.unavailable(~ended, chosen)
         if len(wrong):
-            told = f"{chosen[wrong[0]]} does not exist in its state"
-            raise bad("actions", told, index=int(wrong[0]), count=len(wrong), cure='choose by info["action_mask"]')
-        rewards = lanes.step(~ended, chosen)
-        for lane in np.flatnonzero(ended):
-            self._begin(int(lane), None, None)
+            message = f"{chosen[wrong[0]]} does not exist in its state"
+            raise bad("actions", message, index=int(wrong[0]), count=len(wrong), cure='choose by info["action_mask"]')
+        rewards = parallel.step(~ended, chosen)
+        for slot in np.flatnonzero(ended):
+            self._begin(int(slot), None, None)
         if self.render_mode is not None:
-            for lane in np.flatnonzero(~ended):
-                self._trails[lane].append(int(lanes.states[lane]))
-                self._taken[lane].append(int(chosen[lane]))
+            for slot in np.flatnonzero(~ended):
+                self._trails[slot].append(int(parallel.states[slot]))
+                self._taken[slot].append(int(chosen[slot]))
             self._returns[~ended] += rewards[~ended]
-        terminated = lanes.stages == lanes.horizon
+        terminated = parallel.stages == parallel.horizon
         everyone = np.ones(self.num_envs, dtype=np.bool_)
         infos: dict[str, Any] = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP and terminated.any():
             final = np.full(self.num_envs, None, dtype=object)
-            for lane in np.flatnonzero(terminated):
-                final[lane] = int(lanes.states[lane])
+            for slot in np.flatnonzero(terminated):
+                final[slot] = int(parallel.states[slot])
             infos = {"final_obs": final, "_final_obs": terminated.copy()}
             infos |= {"final_info": self._infos(terminated), "_final_info": terminated.copy()}
-            for lane in np.flatnonzero(terminated):
-                self._begin(int(lane), None, None)
+            for slot in np.flatnonzero(terminated):
+                self._begin(int(slot), None, None)
         infos |= self._infos(everyone)
-        return lanes.states.copy(), rewards, terminated, np.zeros(self.num_envs, dtype=np.bool_), infos
+        return parallel.states.copy(), rewards, terminated, np.zeros(self.num_envs, dtype=np.bool_), infos
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame per sub-environment."""
         if self.render_mode is None or not self._trails[0]:
             return None
-        problem, lanes = self.mdp.problem, self._lanes
+        problem, parallel = self.mdp.problem, self._parallel
         size = (problem.n_states, problem.horizon)
         if self.render_mode == "ansi":
             names, kept = (problem.states, problem.actions), zip(self._trails, self._taken, self._returns, strict=True)
             return tuple(render.text(*size, trail, taken, float(earned), names) for trail, taken, earned in kept)
-        now = zip(self._trails, lanes.stages, strict=True)
+        now = zip(self._trails, parallel.stages, strict=True)
         return tuple(render.pixels(*size, trail, int(h), problem.states) for trail, h in now)
 
     def action_masks(self) -> BoolArray:
         """Which actions exist now in each sub-environment, (num_envs, A)."""
-        return self._lanes.mask().astype(np.bool_)
+        return self._parallel.mask().astype(np.bool_)
 
-    def _begin(self, lane: int, seed: int | None, episode: int | None) -> None:
-        self._lanes.begin(lane, seed, episode)
-        self._trails[lane], self._taken[lane] = [int(self._lanes.states[lane])], []
-        self._returns[lane] = 0.0
+    def _begin(self, slot: int, seed: int | None, episode: int | None) -> None:
+        self._parallel.begin(slot, seed, episode)
+        self._trails[slot], self._taken[slot] = [int(self._parallel.states[slot])], []
+        self._returns[slot] = 0.0
 
     def _infos(self, mask: BoolArray) -> dict[str, Any]:
         """What each sub-environment would say, where ``mask`` is true, as Gymnasium lays it out."""
         infos: dict[str, Any] = {}
         for name, numbers in (
-            ("stage", self._lanes.stages),
-            ("h", self._lanes.stages),
-            ("episode_index", self._lanes.episodes),
+            ("stage", self._parallel.stages),
+            ("h", self._parallel.stages),
+            ("episode_index", self._parallel.episodes),
         ):
             infos |= {name: np.where(mask, numbers, 0), f"_{name}": mask.copy()}
-        if self._lanes.masked:
-            infos |= {"action_mask": self._lanes.mask() * mask[:, None], "_action_mask": mask.copy()}
+        if self._parallel.masked:
+            infos |= {"action_mask": self._parallel.mask() * mask[:, None], "_action_mask": mask.copy()}
         return infos
 
     def _check_seeds(self, seed: Any) -> list[int | None]:
         several = isinstance(seed, np.ndarray) and seed.ndim > 0
         if not several and (isinstance(seed, str | bytes) or not isinstance(seed, Sequence)):
             first = check_seed(seed)
-            return [None if first is None else first + lane for lane in range(self.num_envs)]
+            return [None if first is None else first + slot for slot in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise bad("seed", f"{len(seed)} seeds for {self.num_envs} environments", cure="give one each")
         return [check_seed(one) for one in seed]

@@ -85,8 +85,8 @@ def _made(name: str) -> gymnasium.Env[Any, Any]:
     try:
         return gymnasium.make(name)
     except (gymnasium.error.Error, ImportError, ValueError) as error:
-        told = f"Gymnasium cannot make {name[:60]!r}: {str(error)[:200]}"
-        raise bad("env", told, cure="give an id that gymnasium.make knows, or the environment itself") from error
+        message = f"Gymnasium cannot make {name[:60]!r}: {str(error)[:200]}"
+        raise bad("env", message, cure="give an id that gymnasium.make knows, or the environment itself") from error
 
 
 def _start(env: Any, base: Any, n_states: int) -> Any:

@@ -14,7 +14,7 @@ divided by their largest norm (theta multiplied by it).
 
 In :func:`jittered_chain` (ours) the bias differs between stages: its coordinate of theta_h is
 (1 + e_h / log(1/delta - 1)) / beta, e_h normal and cut at 3 standard deviations, so that the logit of going on is
-log(H-1) + e_h - bD x_h . a.  A learner that takes what stages have in common for granted is wrong there.
+log(H-1) + e_h - bD x_h . a.  A learner that assumes all stages to be alike is wrong there.
 
 Deviations: no factor B in bD (E29: it would break that identity); d counts the bias coordinate, so there are d - 1
 signs and 2^(d-1) actions (E32).

@@ -1,6 +1,6 @@
-"""A combination lock of MNL kind: one action opens each stage, and only the features say which ones are alike.
+"""A combination lock as an MNL MDP: one action opens each stage, and only the features say which ones are alike.
 
-Two states, *open* (0) and *shut* (1); the start is open, shut is for ever, and the last stage pays 1 if the lock is
+Two states, *open* (0) and *shut* (1); the start is open, shut is absorbing, and the last stage pays 1 if the lock is
 still open.  Every action a has a unit vector x_a of dimension d, drawn once; every stage has a secret action a_h:
 
     P(stays open | a, stage h) = sigmoid(clarity x_{a_h} . x_a - hardness)

@@ -34,26 +34,6 @@ class Rounds(NamedTuple):
     most: int
 
 
-def kernel_and_width(problem: InfiniteProblem, estimate: Estimate, replica: int) -> tuple[FloatArray, FloatArray]:
-    """p_hat of every row, (rows,), and max_i |phi_i|_{gram^-1} of every pair, (S, A); 0 if nothing is to be learned."""
-    prob = np.empty(problem.rows.n_rows)
-    width = np.zeros(problem.n_states * problem.n_actions)
-    fill_estimate(problem.rows.graph, estimate.theta[replica, 0], estimate.whiten[replica, 0], prob, width)
-    return prob, width.reshape(problem.n_states, problem.n_actions)
-
-
-def extended_values(
-    problem: InfiniteProblem, prob: FloatArray, l1_radius: FloatArray, rounds: Rounds
-) -> tuple[FloatArray, Int32Array, int]:
-    """V (S,), its greedy policy (S,) and the rounds it took, for one kernel with a radius (S, A) per pair."""
-    value = np.empty(problem.n_states)
-    policy = np.empty(problem.n_states, dtype=np.int32)
-    half, worth = np.ascontiguousarray(0.5 * l1_radius), np.empty(problem.rows.n_rows)
-    order = np.empty(problem.rows.n_rows, dtype=np.int64)
-    done = iterate(problem.rows.graph, prob, half, *_pays(problem, rounds), rounds, (order, worth), value, policy)
-    return value * problem.terms.unit, policy, int(done)
-
-
 def _pays(problem: InfiniteProblem, rounds: Rounds) -> tuple[FloatArray, FloatArray]:
     """r(s, a), (S, A), and r(s, a, s')/gamma of every row, in units of the model's rewards."""
     extra = problem.scaled_outcome_reward

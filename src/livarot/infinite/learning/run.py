@@ -80,10 +80,10 @@ class InfiniteResult:
 
     def _lines(self) -> dict[str, str]:
         total, epochs = self.regret.sum(axis=1), self.n_epochs
-        told = "average reward" if self.discount is None else f"discount {self.discount:.9g}"
+        criterion = "average reward" if self.discount is None else f"discount {self.discount:.9g}"
         return {
             "agent": self.settings if len(self.settings) <= 80 else self.agent,
-            "sizes": f"{len(self.seeds)} seeds, {self.n_steps} steps, {told}",
+            "sizes": f"{len(self.seeds)} seeds, {self.n_steps} steps, {criterion}",
             "regret": f"{total.mean():.6g} on average, {total.min():.6g} to {total.max():.6g}",
             "reward": f"{self.reward.mean():.6g} a step on average",
             "epochs": f"{int(epochs.min())} to {int(epochs.max())}",

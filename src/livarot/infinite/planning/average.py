@@ -35,7 +35,7 @@ from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary
 
 MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
-RESIDUAL = 1e-9  # the largest that a linear system of a large class may have
+RESIDUAL = 1e-9  # the largest residual accepted from the linear system of a large class
 
 
 class Gain(NamedTuple):
@@ -62,8 +62,8 @@ class AverageSolution(Stationary):
         return {"bias": self.bias}
 
     def _proof(self) -> str:
-        told = f"average cost {-self.gain:.9g}" if self.mdp.problem.terms.costs else f"gain {self.gain:.9g}"
-        return f"{told} per step, proved to within {self.upper - self.lower:.3g}; {self.method}"
+        average = f"average cost {-self.gain:.9g}" if self.mdp.problem.terms.costs else f"gain {self.gain:.9g}"
+        return f"{average} per step, proved to within {self.upper - self.lower:.3g}; {self.method}"
 
 
 @checked

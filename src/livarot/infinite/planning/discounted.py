@@ -11,8 +11,8 @@ an adversary's L (:mod:`livarot.infinite.planning.robust`) and of an optimist's
 
 Between improvements the policy is evaluated: by sweeps v <- T_pi v, each shifted by the midpoint of its rise times
 gamma/(1 - gamma), so that their error falls as the chain mixes and not as gamma^k; and where the sweeps turn out to be
-slow (discounts near 1, chains that mix slowly), by a linear solve with a Krylov method.  Which one it is, is decided
-after WATCHED sweeps, by the number of sweeps that their rate foretells.
+slow (discounts near 1, chains that mix slowly), by a linear solve with a Krylov method.  The choice is made after
+WATCHED sweeps, by the number of further sweeps that their rate predicts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from livarot.infinite.terms import below_one
 
 LESS = 0.005  # an evaluation reduces the span that the improvement found to this share of it
 PATIENCE = 60  # sweeps: an evaluation that would take more is done by a linear solve
-WATCHED = 5  # sweeps whose progress tells how many will be needed
+WATCHED = 5  # sweeps from whose progress the number that will be needed is predicted
 ACCURATE = 1e-10  # the width of the interval, in units of the model's rewards, unless another one is asked for
 PROGRESS = 0.9  # an evaluation that leaves more than this share of the width is not trusted: a plain round follows
 
@@ -200,8 +200,8 @@ def fixed_point(
 ) -> Found:
     """Modified policy iteration until the interval is no wider than ``tol``, or than 8 times what rounding allows.
 
-    An evaluation that makes the interval hardly smaller (its chain was made for another v) is followed by a round of
-    value iteration alone, which always does.  With a ``guess`` the interval after ``max_iter`` rounds is given back,
+    An evaluation that hardly shrinks the interval (its chain was made for another v) is followed by a round of value
+    iteration alone, which always shrinks it.  With a ``guess`` the interval after ``max_iter`` rounds is given back,
     however wide it is.
     """
     far, n = 1.0 - gamma, operator.n_states

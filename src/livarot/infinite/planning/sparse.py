@@ -35,7 +35,7 @@ class Chain(NamedTuple):
 
     @property
     def matrix(self) -> csr_array:
-        """The kernel, as a copy: scipy sorts the entries of a matrix in place when it likes."""
+        """The kernel, as a copy: scipy may sort the entries of a matrix in place."""
         n = len(self.reward)
         return csr_array((self.prob, self.next_state, self.start), shape=(n, n), copy=True)
 

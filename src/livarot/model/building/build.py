@@ -248,7 +248,7 @@ def model_from_arrays(
 
     ``outcomes`` (S, A), or (tables, S, A), counts the reachable next states of each pair, 0 for an action that does not
     exist; ``next_state`` (rows,), ``features`` (rows, d) (dense or scipy sparse) and ``offset`` (rows,) list them in
-    that order.  ``stage_table`` (H,) says which table a stage uses; None will do for one table in all, or one per
+    that order.  ``stage_table`` (H,) says which table a stage uses; None suffices if there is one table, or one per
     stage.  Rows of actions that are not ``available``, and of ``terminal`` states, are left out.  The rest is as in
     :meth:`from_function`.
     """

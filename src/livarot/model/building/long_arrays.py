@@ -69,7 +69,7 @@ class Long(NamedTuple):
             raise bad("available", "an action has no next state at (h, s, a)", index=where, count=len(at), cure=cure)
 
     def _kept(self, table: int, mask: BoolArray, terminal: BoolArray | None) -> tuple[IntArray, IntArray, IntArray]:
-        """Counts, source rows (-1 for a terminal state's own row) and next states of a table after the choice."""
+        """Counts, source rows (-1 for a terminal state's own row) and next states of the rows of a table that stay."""
         counts, begin, pair = self.counts[table].copy(), self.first(table), self.pairs(table)
         counts[~mask] = 0
         source = begin + np.flatnonzero(mask.reshape(-1)[pair])

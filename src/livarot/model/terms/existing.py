@@ -1,4 +1,4 @@
-"""Which actions exist in which state, and where an episode ends: what users say about it, in numbers.
+"""Which actions exist in which state, and where an episode ends: from what users give to arrays.
 
 A pair (state, action) exists at a stage if it has a row in the stage's table.  A terminal state has no action: the
 episode is over there, and V_h(s) is its terminal reward at every stage h.  Inside, its action 0 leads back to it, with
@@ -18,14 +18,15 @@ from livarot.model.labels import Labels
 
 
 def number_named(argument: str, given: Any, labels: Labels | None, size: int) -> int:
-    """The number of a state or action: by its name where there are names; itself where none or all names are texts."""
+    """The number of a state or action, from its name; a number is itself if no names are given, or only texts."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool | np.bool_)
     if labels is not None and isinstance(given, Hashable) and given in labels:
         return labels.index(given)
     if labels is not None and not (whole and all(isinstance(name, str) for name in labels)):
         raise bad(argument, f"{shown(given)} is not a name of the model", cure=f"use one of {labels!r}")
     if not whole or not 0 <= given < size:
-        raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure="give numbers, or names= to the model")
+        cure = "give a number, or give the model names: states=, actions="
+        raise bad(argument, f"{shown(given)} is not among 0..{size - 1}", cure=cure)
     return int(given)
 
 

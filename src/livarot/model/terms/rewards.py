@@ -1,4 +1,4 @@
-"""What is paid: rewards and costs in the forms that users have them, and their normalised parts.
+"""Rewards and costs: read from all the forms that users may give them in, and normalised.
 
 A reward may depend on the next state: r_h(s, a, s').  It is not averaged, since the law is what a learner does not
 know.  It is kept in two parts, r'_h(s, a) = min over s' and the rest on the row of the next state: planners back up
@@ -7,13 +7,13 @@ E[rest + discount V].
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
 from livarot.model.building.long_arrays import Long
@@ -98,7 +98,7 @@ def _by_function(
 ) -> FloatArray | list[FloatArray]:
     """The same from a function of (h, s, a) or of (h, s, a, s')."""
     n_actions = exists.shape[2]
-    if _arguments(given) != 4:
+    if required_arguments(given) != 4:
         found = [given(*map(int, place)) for place in np.argwhere(exists)]
         base = np.zeros(exists.shape)
         base[exists] = require_finite(argument, found).reshape(-1)
@@ -111,16 +111,6 @@ def _by_function(
         rows = [given(h, p // n_actions, p % n_actions, s) if known else 0.0 for p, s, known in steps]
         more.append(_finite(argument, np.asarray(rows, dtype=np.float64), there, h, pair, follow, n_actions))
     return more
-
-
-def _arguments(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes: 4 if it asks for the next state."""
-    try:
-        given = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some built-in functions have no signature
-        return 3
-    needed = [one for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return 4 if len([one for one in needed if one.default is one.empty]) == 4 else 3
 
 
 def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolArray, names: Names) -> FloatArray:
@@ -146,16 +136,17 @@ def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolA
         elif not isinstance(number, bool | str):
             table[place] = number
     if foreign:
-        told = f"{foreign[0]!r} is not a transition of the model" if per_row else f"{foreign[0]!r} does not exist"
-        raise bad(argument, told, count=len(foreign), cure="leave out what cannot happen, or make the action available")
+        message = f"{foreign[0]!r} is not a transition of the model" if per_row else f"{foreign[0]!r} does not exist"
+        cure = "leave out what cannot happen, or make the action available"
+        raise bad(argument, message, count=len(foreign), cure=cure)
     wrong = known & ~np.isfinite(table)
     if wrong.any():
         first = [
             labels[i] if labels else int(i)
             for i, labels in zip(np.argwhere(wrong)[0], (*names, names[0]), strict=False)
         ]
-        told = f"is missing or not a number for {tuple(first)!r}"
-        raise bad(argument, told, count=int(wrong.sum()), cure="give one number for everything that can happen")
+        message = f"is missing or not a number for {tuple(first)!r}"
+        raise bad(argument, message, count=int(wrong.sum()), cure="give one number for everything that can happen")
     return np.where(known, table, 0.0)
 
 
@@ -172,7 +163,7 @@ def _finite(
 
 
 def _parts(paid: list[FloatArray], long: Long, exists: BoolArray) -> Gains:
-    """r_h(s, a) = the least that a pair pays, and the rest on its rows; no rest where no reward asks for s'."""
+    """r_h(s, a) = the least that a pair pays, and the rest on its rows; None if no reward depends on s'."""
     base, more, even = np.zeros(exists.shape), [], True
     for h, table in enumerate(long.stage_table.tolist()):
         pair, counts = long.pairs(table), long.counts[table].reshape(-1)
@@ -253,7 +244,10 @@ def _kernel_array(array: FloatArray) -> FloatArray:
 
 
 def _largest(base: FloatArray, more: list[FloatArray] | None, end: FloatArray, long: Long, discount: float) -> float:
-    """The most that a step can be worth by what follows it: its next state, the terminal reward of the last one."""
+    """The largest reward of a step with what its next state adds and, at the last stage, the terminal reward.
+
+    -inf where nothing is added: the rewards r_h(s, a) themselves are looked at elsewhere.
+    """
     most, last = -np.inf, len(base) - 1
     if more is None and not end.any():
         return most

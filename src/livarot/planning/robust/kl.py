@@ -309,7 +309,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
         return penalty, False
     raise bad(
         "radius",
-        "and penalty are both given" if radius is not None else "and penalty are both missing",
+        "radius and penalty are both given" if radius is not None else "radius and penalty are both missing",
         cure="give exactly one: radius= for a KL ball, penalty= for a KL penalty",
     )
 
@@ -317,7 +317,7 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
 @jit
 def _answer_one(values, nominal, level, plain, out):
     """The answer to W equal choices, for a ball if ``plain`` is None; ``nominal`` becomes the distribution chosen."""
-    x, p, told = lanes(values), lanes(nominal), lanes(out)
+    x, p, answer = lanes(values), lanes(nominal), lanes(out)
     choice = look(x, p)
     found = ball_answer(choice, lane(level)) if plain is None else penalty_answer(choice, lane(level), plain)
     tilt, sure = found.tilt, found.dual == INFINITE
@@ -326,5 +326,5 @@ def _answer_one(values, nominal, level, plain, out):
         alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
         p[i] = where(sure, alone, p[i] * (grown / tilt.total))
     kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
-    told[0], told[1], told[3] = found.value, found.dual, found.gap
-    told[2] = where(sure, -log_of(choice.others, choice.least), kl)
+    answer[0], answer[1], answer[3] = found.value, found.dual, found.gap
+    answer[2] = where(sure, -log_of(choice.others, choice.least), kl)

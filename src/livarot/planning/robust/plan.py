@@ -43,7 +43,7 @@ from livarot.model.terms.after import blank_values, worth
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
 from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
-from livarot.planning.solution import PlainSolution, Solution, Told
+from livarot.planning.solution import PlainSolution, Readable, Solution
 
 CHUNK = 64  # pairs whose exponentials are taken together
 
@@ -56,7 +56,7 @@ class Plain(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustSolution(Told):
+class RobustSolution(Readable):
     """Optimal robust values of every state and stage, with the adversary's answer."""
 
     value: FloatArray  # (H + 1, S)
@@ -142,9 +142,9 @@ def _in_units(model: Nominal, found: PlainSolution, dual: FloatArray, gap: float
     units = model.problem.units
     if units.identity:
         return RobustSolution(*found, dual=dual, gap=gap, nominal=model)
-    told = Solution.of(model.problem, found)
+    in_units = Solution.of(model.problem, found)
     return RobustSolution(
-        *told, dual=dual / units.scale, gap=gap * units.scale, nominal=model, plain=Plain(found, dual)
+        *in_units, dual=dual / units.scale, gap=gap * units.scale, nominal=model, plain=Plain(found, dual)
     )
 
 

@@ -14,12 +14,6 @@ ASCENTS, STEPS = 8, 60  # starts per pair and steps per start of the ascent
 LIFT = 1e-12  # a bound is lifted by it, relative, so that rounding does not push it below what it bounds
 
 
-@jit
-def two_rarest(z):
-    """:func:`rarest_pair`, for Python."""
-    return rarest_pair(view(z))
-
-
 @inner
 def rarest_pair(z):
     """-log(p_i p_j) of the two least likely of at least two outcomes with logits z."""

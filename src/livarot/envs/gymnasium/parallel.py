@@ -55,8 +55,8 @@ class Moves(NamedTuple):
         )
 
 
-class Lanes:
-    """n episodes of one model side by side, each (a lane, here) with its own seed, episode number and stage.
+class ParallelEpisodes:
+    """n slots side by side, each with an episode of the model that has its own seed, number and stage.
 
     An episode ends after H stages, or earlier in a terminal state: its stage is then H too.
     """
@@ -74,34 +74,34 @@ class Lanes:
         self._blocks: list[FloatArray] = [self.uniforms[:0]] * count
         self._first = [0] * count
 
-    def begin(self, lane: int, seed: int | None, episode: int | None) -> None:
-        """The next episode of a lane; a seed begins again at episode 0, ``episode`` chooses another one."""
-        if seed is not None and seed != self._seeds[lane]:
-            self._seeds[lane], self._blocks[lane] = seed, self.uniforms[:0]
-        t = episode if episode is not None else 0 if seed is not None else int(self.episodes[lane]) + 1
-        at = t - self._first[lane]
-        if not 0 <= at < len(self._blocks[lane]):
-            self._blocks[lane] = environment_uniforms(self._seeds[lane], t, BLOCK, self.horizon)
-            self._first[lane], at = t, 0
-        self.uniforms[lane] = self._blocks[lane][at]
-        self.episodes[lane], self.stages[lane] = t, 0
-        self.states[lane] = draw_start(self.start, self.uniforms[lane, 0])
+    def begin(self, slot: int, seed: int | None, episode: int | None) -> None:
+        """The next episode of a slot; a seed begins again at episode 0, ``episode`` chooses another one."""
+        if seed is not None and seed != self._seeds[slot]:
+            self._seeds[slot], self._blocks[slot] = seed, self.uniforms[:0]
+        t = episode if episode is not None else 0 if seed is not None else int(self.episodes[slot]) + 1
+        at = t - self._first[slot]
+        if not 0 <= at < len(self._blocks[slot]):
+            self._blocks[slot] = environment_uniforms(self._seeds[slot], t, BLOCK, self.horizon)
+            self._first[slot], at = t, 0
+        self.uniforms[slot] = self._blocks[slot][at]
+        self.episodes[slot], self.stages[slot] = t, 0
+        self.states[slot] = draw_start(self.start, self.uniforms[slot, 0])
 
     def step(self, moving: BoolArray, actions: IntArray) -> FloatArray:
-        """One stage of the moving lanes; their rewards, 0 for the others."""
+        """One stage of the moving slots; their rewards, 0 for the others."""
         rewards = np.zeros(len(self.states))
         advance(self._model, self.uniforms, moving, actions, self.states, self.stages, rewards)
         return rewards
 
     def mask(self) -> NDArray[np.int8]:
-        """Which actions each lane can take, (n, A); all of them after the end, where no action is taken."""
+        """Which actions each slot can take, (n, A); all of them after the end, where no action is taken."""
         found = np.ones((len(self.states), self._exists.shape[2]), dtype=np.int8)
         going = self.stages < self.horizon
         found[going] = self._exists[self.stages[going], self.states[going]]
         return found
 
     def unavailable(self, moving: BoolArray, actions: IntArray) -> IntArray:
-        """The moving lanes whose actions do not exist in their states."""
+        """The moving slots whose actions do not exist in their states."""
         if not self.masked:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(moving & (self.mask()[np.arange(len(actions)), actions] == 0))
@@ -109,7 +109,7 @@ class Lanes:
 
 @jit
 def advance(model, uniforms, moving, actions, states, stages, rewards):
-    """The simulator's transition, for lanes that need not be at the same stage."""
+    """The simulator's transition, for slots that need not be at the same stage."""
     m = opened(model)
     _, n_states, n_actions = m.reward.shape
     for i in range(len(states)):

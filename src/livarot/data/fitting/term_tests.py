@@ -93,7 +93,7 @@ def lr_test(fit: MNLTransition, term: str | Sequence[str]) -> LikelihoodRatio:
     if float(fit.reg) > 0.0:
         raise bad("fit", "has a ridge: the test is for maximum likelihood", cure="fit with reg=0, or use wald_test")
     if fit.choices_.log_weight is not None or fit.choices_.cluster is not None:
-        raise bad("fit", "has weights or clusters, so its likelihood is none", cure="use wald_test")
+        raise bad("fit", "has weights or clusters, so its likelihood cannot be compared", cure="use wald_test")
     out = chosen_columns(fit, term)
     kept = [int(j) for j in np.flatnonzero(~out)]
     small = 0.0
