@@ -1,4 +1,6 @@
-"""Plans and evaluations from a log alone: ``python -m benchmarks.offline [--logs 500] [--json] [--figure FILE]``
+"""Plans and evaluations from a log alone: ``python -m benchmarks.offline [--logs 500] [--only PART] ...``
+
+``--only plans`` or ``--only evaluations`` does one of the two parts; ``--json``; ``--figure FILE`` draws the plans.
 
 **Plans.**  A ward (synthetic): patients have one of five levels of health, eight treatments move them up or down a
 level, six visits, pay = health.  A treatment's effect is one coefficient, drawn from N(0, 1) for every log; the fit has
@@ -8,8 +10,9 @@ uniform   all treatments equally often: good coverage
 expert    the best treatment in 90 % of the visits, any of the others in the rest: poor coverage, of bad treatments
 habit     treatment 0 in 90 % of the visits, whatever it is worth: poor coverage, of good treatments
 
-and four plans from the same fit: nominal (the fit is the truth), pessimistic (``livarot.data.plan_pessimistic``, 95 %),
-KL-robust (``livarot.data.plan_robust``, 95 %, 60 refits), optimistic (``livarot.data.plan_optimistic``, 95 %).
+and five plans from the same fit: nominal (the fit is the truth), pessimistic (``livarot.data.plan_pessimistic``, at
+95 % and at 50 %), KL-robust (``livarot.data.plan_robust``, 95 %, 60 refits), optimistic
+(``livarot.data.plan_optimistic``, 95 %).
 Reported: what each claims (its own value), what its policy is truly worth (exactly evaluated), in which share of the
 logs the claim is no larger than that, and the difference to the nominal policy, +- one standard error over logs.
 
@@ -54,9 +57,9 @@ from livarot.storage import write_atomic
 LEVELS, RIDGE, REFITS = 5, 0.1, 60
 SIZES = (20, 80, 320)
 LOGS = ("uniform", "expert", "habit")
-PLANS = ("nominal", "pessimistic", "KL-robust", "optimistic")
+PLANS = ("nominal", "pessimistic", "pessimistic 50 %", "KL-robust", "optimistic")
 DISTANCES = {"near": 0.5, "far": 0.9}
-COLOUR = {"nominal": "#222222", "pessimistic": "#0072B2", "KL-robust": "#009E73", "optimistic": "#E69F00"}
+COLOUR = dict(zip(PLANS, ("#222222", "#0072B2", "#56B4E9", "#009E73", "#E69F00"), strict=True))
 
 
 class Ward(NamedTuple):
@@ -123,16 +126,17 @@ def worth(mdp: livarot.MNLMDP, policy: Any) -> float:
     return float(mdp.problem.start @ livarot.evaluate(mdp, policy)[0])
 
 
-def four_plans(fit: MNLTransition, mdp: livarot.MNLMDP, seed: int) -> dict[str, tuple[Any, float]]:
+def all_plans(fit: MNLTransition, mdp: livarot.MNLMDP, seed: int) -> dict[str, tuple[Any, float]]:
     """Policy and claim of each plan."""
     start = mdp.problem.start
-    nominal, worst = livarot.solve(mdp), plan_pessimistic(fit, mdp)
+    nominal, worst, half = livarot.solve(mdp), plan_pessimistic(fit, mdp), plan_pessimistic(fit, mdp, 0.5)
     robust = plan_robust(fit, mdp, n_resamples=REFITS, seed=seed)
     hopeful = plan_optimistic(fit, mdp)
     assert hopeful.start_value is not None
     return {
         "nominal": (nominal.policy, float(start @ nominal.value[0])),
         "pessimistic": (worst.policy, worst.lower),
+        "pessimistic 50 %": (half.policy, half.lower),
         "KL-robust": (robust.policy, float(start @ robust.value[0])),
         "optimistic": (hopeful.policy[0], float(hopeful.start_value[0])),
     }
@@ -148,7 +152,7 @@ def plan_study(n_logs: int, sizes: tuple[int, ...] = SIZES) -> dict[tuple[str, i
                 truth = ward.truth(np.random.default_rng(seed))
                 behaviour = behaviour_of(kind, truth)
                 fit, mdp = ward.fitted(ward.log(truth, behaviour, n, seed), RIDGE)
-                plans = four_plans(fit, mdp, seed)
+                plans = all_plans(fit, mdp, seed)
                 cell["claim"].append([claim for _, claim in plans.values()])
                 cell["true"].append([worth(truth, policy) for policy, _ in plans.values()])
                 cell["best"].append(worth(truth, livarot.solve(truth).policy))
@@ -230,11 +234,21 @@ def draw(found: dict[tuple[str, int], dict[str, Any]]) -> Figure:
 
 def report(plans: list[dict[str, Any]], evaluations: list[dict[str, Any]], n_logs: int) -> None:
     print(f"{n_logs} logs each; +- one standard error")
-    print(f"{'log':<9}{'episodes':>8}  {'plan':<12}{'claims':>8}{'true':>8}  holds   more than nominal  information")
+    if plans:
+        report_plans(plans)
+    if evaluations:
+        print("intervals of 95 %: share that holds the true value, rms error, mean standard error")
+    for row in evaluations:
+        left = f"{row['policy']:<6}{row['behaviour']:<8}{row['estimator']:<24}{100 * row['covered']:6.1f} %"
+        print(f"{left}{row['rms_error']:9.4f}{row['standard_error']:9.4f}  effective {row['effective']:.0f}")
+
+
+def report_plans(plans: list[dict[str, Any]]) -> None:
+    print(f"{'log':<9}{'episodes':>8}  {'plan':<18}{'claims':>8}{'true':>8}  holds   more than nominal  information")
     for row in plans:
         more = f"{row['more_than_nominal'][0]:+7.3f} +- {row['more_than_nominal'][1]:.3f}"
         told = "" if row["information"] is None else f"{row['information']:13.1f}"
-        left = f"{row['log']:<9}{row['episodes']:>8}  {row['plan']:<12}{row['claim'][0]:8.3f}{row['true'][0]:8.3f}"
+        left = f"{row['log']:<9}{row['episodes']:>8}  {row['plan']:<18}{row['claim'][0]:8.3f}{row['true'][0]:8.3f}"
         print(f"{left}  {row['claim_holds']:.3f}  {more}{told}")
     print(f"optimum {plans[0]['optimum']:.3f}")
     worst = min(row["claim_holds"] for row in plans if row["plan"] == "pessimistic")
@@ -243,27 +257,25 @@ def report(plans: list[dict[str, Any]], evaluations: list[dict[str, Any]], n_log
         gains = [row["more_than_nominal"] for row in plans if (row["log"], row["plan"]) == (kind, "pessimistic")]
         verdict = "no worse" if all(mean > -2.0 * error for mean, error in gains) else "WORSE"
         print(f"{kind} logs: the pessimistic policy is {verdict} than the nominal one")
-    print("intervals of 95 %: share that holds the true value, rms error, mean standard error")
-    for row in evaluations:
-        left = f"{row['policy']:<6}{row['behaviour']:<8}{row['estimator']:<24}{100 * row['covered']:6.1f} %"
-        print(f"{left}{row['rms_error']:9.4f}{row['standard_error']:9.4f}  effective {row['effective']:.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Plans and evaluations from a log alone.")
     parser.add_argument("--logs", type=int, default=500)
+    parser.add_argument("--only", choices=("plans", "evaluations"), default=None)
     parser.add_argument("--figure", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # that coverage is poor is the subject
-        found = plan_study(options.logs)
-        plans, evaluations = plan_table(found), evaluation_study(options.logs)
+        found = plan_study(options.logs) if options.only != "evaluations" else {}
+        plans = plan_table(found)
+        evaluations = evaluation_study(options.logs) if options.only != "plans" else []
     if options.json:
         print(json.dumps({"plans": plans, "evaluations": evaluations}, indent=1))
     else:
         report(plans, evaluations, options.logs)
-    if options.figure is not None:
+    if options.figure is not None and found:
         buffer = io.BytesIO()
         draw(found).savefig(buffer, format="png", dpi=150)
         write_atomic(options.figure, buffer.getvalue())

@@ -4,13 +4,22 @@ One random model (60 states, 6 actions, 5 next states, 20 stages), planned exact
 the same with each of them and with all.  Times are CPU times of one thread, best of several rounds, all variants in
 turn in one process; what is printed are ratios to the plain model.  With a discount or rewards of the next state the
 optimistic plan of the joint maximum is not screened (``Plan.engine``), which is most of the extra cost.
+
+``--against DIR`` compares with the sources in another folder (a worktree of an older commit: ``git worktree add DIR
+f90ff14`` has none of these terms) what a model pays that uses none of them: small models are built by processes that
+take turns, one for each folder; printed is the median of the ratios of their CPU times.  At most 1.1 is wanted.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,10 +45,11 @@ def models() -> dict[str, livarot.MNLMDP]:
     }
     mask = rng.random((STATES, ACTIONS)) < 0.8
     mask[:, 0] |= ~mask.any(axis=1)
+    kept = mask & (np.arange(STATES) < STATES - 1)[:, None]
     terms: dict[str, dict[str, Any]] = {
         "plain": {"reward": reward},
         "cost": {"cost": 500.0 * reward},
-        "mask and terminal": {"reward": reward, "available": mask, "terminal": [STATES - 1]},
+        "mask and terminal": {"reward": reward * kept, "available": mask, "terminal": [STATES - 1]},
         "discount": {"reward": reward, "discount": 0.95},
         "next reward": {"reward": reward[:, :, None] + rng.random((STATES, ACTIONS, STATES))},
     }
@@ -70,10 +80,59 @@ def tasks(mdp: livarot.MNLMDP) -> dict[str, Callable[[], Any]]:
     }
 
 
+BUILDING = """
+import time
+import numpy as np
+import livarot
+rng, best = np.random.default_rng(0), {}
+nexts, phi = [rng.permutation(6)[:3] for _ in range(12)], rng.standard_normal((36, 4))
+pays = {"reward": rng.random((6, 2)), "param_bound": 1.0, "normalise": True}
+arrays = {"outcomes": np.full((6, 2), 3), "next_state": np.concatenate(nexts), "features": phi}
+ask = lambda h, s, a: (nexts[2 * s + a], phi[3 * (2 * s + a):][:3])
+tasks = {
+    "from_arrays": lambda: livarot.Problem.from_arrays(5, 6, 2, **arrays, **pays),
+    "from_function": lambda: livarot.Problem.from_function(5, 6, 2, features=ask, **pays),
+    "river_swim": lambda: livarot.envs.river_swim(6, 20),
+}
+for turn in range(ROUNDS):
+    for name, call in tasks.items():
+        before = time.process_time()
+        for _ in range(40):
+            call()
+        best[name] = min(best.get(name, 1.0), (time.process_time() - before) / 40)
+print(*best, *best.values())
+"""
+
+
+def building(sources: Path, rounds: int) -> dict[str, float]:
+    """Seconds to build small models, in a process with these sources."""
+    settings = {"PYTHONPATH": str(sources), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    code = BUILDING.replace("ROUNDS", str(rounds))
+    told = subprocess.run([sys.executable, "-c", code], env=os.environ | settings, check=True, capture_output=True)
+    words = told.stdout.decode().split()
+    half = len(words) // 2
+    return dict(zip(words[:half], map(float, words[half:]), strict=True))
+
+
+def compare(other: Path, rounds: int) -> None:
+    """Ratios of building models with our sources and with those of another folder."""
+    ours = Path(livarot.__file__).parent.parent
+    pairs = [(building(other / "src", rounds), building(ours, rounds)) for _ in range(5)]
+    for name in pairs[0][0]:
+        ratio = statistics.median(new[name] / old[name] for old, new in pairs)
+        least = [1e6 * min(one[name] for one in side) for side in zip(*pairs, strict=True)]
+        print(f"building by {name:14s} {ratio:5.2f}   {least[1]:.0f} us against {least[0]:.0f} us")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    rounds = 5 if parser.parse_args().quick else 25
+    parser.add_argument("--against", type=Path, metavar="DIR", help="compare building models with these sources")
+    given = parser.parse_args()
+    rounds = 5 if given.quick else 25
+    if given.against is not None:
+        compare(given.against, rounds)
+        return
     jobs = {name: tasks(mdp) for name, mdp in models().items()}
     best: dict[tuple[str, str], float] = {}
     for turn in range(rounds + 1):  # the first one compiles

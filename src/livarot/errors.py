@@ -122,7 +122,7 @@ def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
     >>> require_finite("reward", [0.0, float("nan"), float("inf")])
     Traceback (most recent call last):
         ...
-    livarot.errors.LivarotError: reward: NaN or infinite (2 in all, first at index 1)
+    livarot.errors.LivarotError: reward: NaN or infinite (2 in all, first at index 1); give finite numbers
     """
     try:
         masked, values = _mask(array), np.asarray(array)
@@ -137,7 +137,8 @@ def require_finite(argument: str, array: Any) -> NDArray[np.float64]:
         numbers = values.astype(np.float64, copy=False)
     finite = np.isfinite(numbers)
     if not finite.all():
-        raise bad(argument, "NaN or infinite", index=_first(~finite), count=int((~finite).sum()))
+        cure = "give finite numbers"
+        raise bad(argument, "NaN or infinite", index=_first(~finite), count=int((~finite).sum()), cure=cure)
     return numbers
 
 

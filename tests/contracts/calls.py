@@ -25,6 +25,7 @@ CONTAINERS = {
     "Gain", "Gaps", "HeldOut", "InfiniteAgent", "InfinitePlan", "InfiniteResult", "InnerMax", "Interrupted", "Interval",
     "LearnResult", "LearnState", "LikelihoodRatio", "LivarotError", "LoggedEpisodes", "LowerBound", "MirrorDescent",
     "ModelLabels", "NewtonSteps", "NotIdentified", "OptimisticAverage", "OptimisticDiscounted", "Paths",
+    "PessimisticDiscounted",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
     "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
     "SignOracle", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked",
@@ -34,6 +35,7 @@ CONTAINERS = {
 HORIZON, STATES, ACTIONS = 3, 3, 2
 LIMITS = {"gap": 0.05, "n_episodes": 20, "n_runs": 3}
 NAMES = {"states": ["new", ("worn", 1), 2], "actions": ["rest", "work"]}
+TERMS = {"discount": 0.9, "available": [[0, 1], [1], []], "terminal": [2], "terminal_reward": [0.0, 2.0, 5.0]}
 
 
 def everything(function, **given):
@@ -187,7 +189,7 @@ def _environments(mdp, bandit):
     P = np.full((3, 2, 3), 1 / 3)
     line = np.array([[[0.5, 0.5, 0.0]] * 2, [[0.25, 0.5, 0.25]] * 2, [[0.0, 0.5, 0.5]] * 2])
     table = {"P": P, "R": np.full((3, 2), 0.5), "horizon": 3, "start": 0, "theta": None, "param_bound": None}
-    switches = {"features": "one-hot", "shared_parameter": True, "rescale": False, "normalise": True} | NAMES
+    switches = {"features": "one-hot", "shared_parameter": True, "rescale": False, "normalise": True} | NAMES | TERMS
     lake = gymnasium.make("FrozenLake-v1")
     lines = {"state": [0, 0, 1], "action": [0, 0, 0], "next_state": [0, 1, 1], "features": [[0.0], [1.0], [0.0]]}
     rest = {"horizon": 2, "n_states": 2, "n_actions": 1, "reward": [[0], [1]], "theta": [0.0], "start": 0}
@@ -216,7 +218,10 @@ def _environments(mdp, bandit):
             {"mdp": mdp, "theta": -mdp.theta, "n_episodes": 9, "every": 2},
         ),
         "LongTable": (lambda **k: envs.LongTable(**k).mdp(**rest), lines | {"stage": None}),
-        "LongTable.mdp": (envs.LongTable(**lines).mdp, rest | {"offset": None, "param_bound": 1.0, "normalise": False}),
+        "LongTable.mdp": (
+            envs.LongTable(**lines).mdp,
+            rest | {"offset": None, "param_bound": 1.0, "normalise": False, "discount": 0.9},
+        ),
         "LongTable.from_columns": (
             envs.LongTable.from_columns,
             {
@@ -378,7 +383,7 @@ def _planning(mdp, bandit):
         "robustness_curve with an end": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
-            {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0},
+            {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0} | TERMS,
         ),
         "worst_case": (
             livarot.worst_case,
@@ -514,6 +519,18 @@ def _infinite(mdp, bandit):
                 "level": 0.9,
                 "radius": None,
                 "rule": None,
+                "tol": 1e-6,
+            },
+        ),
+        "solve_pessimistic": (
+            infinite.solve_pessimistic,
+            {
+                "mdp": endless,
+                "covariance": np.eye(endless.problem.dim),
+                "discount": 0.9,
+                "level": 0.9,
+                "radius": None,
+                "solver": None,
                 "tol": 1e-6,
             },
         ),

@@ -44,7 +44,7 @@ def test_the_commands(folder):
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         told.append(result.output)
-    assert "lower 95 % bound 15.9715" in told[2]
+    assert "lower 95 % bound 16.7003" in told[2]
     assert "from step 4 on no logged episode follows the policy" in told[3]
 
 
@@ -63,7 +63,7 @@ def test_the_benchmark_in_small():
         warnings.simplefilter("ignore")
         plans = offline.plan_table(found := offline.plan_study(3, sizes=(20,)))
         evaluations = offline.evaluation_study(3, n_episodes=60)
-    assert len(plans) == 3 * 4 and len(evaluations) == 2 * 2 * 6
+    assert len(plans) == 3 * 5 and len(evaluations) == 2 * 2 * 6
     assert all(row["claim_holds"] == 1.0 for row in plans if row["plan"] == "pessimistic")
     assert all(row["true"][0] <= row["optimum"] + 1e-12 for row in plans)
     assert len(offline.draw(found).axes) == 3

@@ -189,6 +189,18 @@ def test_a_long_table_is_a_map(frame):
             np.testing.assert_allclose(one.probabilities(0, s, a), other.probabilities(0, s, a), rtol=1e-14)
 
 
+def test_a_long_table_with_the_terms_of_a_model():
+    table = LongTable([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 2], [[0.0], [1.0], [0.5], [0.0]])
+    mdp = table.mdp(
+        2, 3, 2, cost={("a", "x", "a"): 3.0, ("a", "x", "b"): 5.0, ("a", "y", "b"): 9.0, ("b", "x", "end"): 2.0},
+        theta=[0.0], discount=0.5, terminal=["end"], terminal_cost={"end": 8.0}, states=["a", "b", "end"],
+        actions=["x", "y"], start="a",
+    )  # fmt: skip
+    assert mdp.problem.available[0].tolist() == [[True, True], [True, False], [False, False]]
+    # b costs 2, and 8 a step later; the second action of a leads there, the first one does in half of all cases
+    assert livarot.solve(mdp).cost[0].tolist() == pytest.approx([4.0 + 0.5 * (0.5 * 4.0 + 0.5 * 6.0), 6.0, 8.0])
+
+
 def test_a_long_table_is_a_model():
     P, X = big(5, 2, 3), np.random.default_rng(3).normal(size=(2, 5, 2, 5))
     h, s, a, n = (np.concatenate(x) for x in zip(*[(np.full(30, h), *np.nonzero(P)) for h in (1, 0)], strict=True))

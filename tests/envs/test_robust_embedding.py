@@ -91,6 +91,24 @@ def test_any_nominal_model_in_the_canonical_basis():
     )
 
 
+@pytest.mark.parametrize("level", [{"penalty": 0.02}, {"radius": 0.01}], ids=str)
+def test_discount_mask_terminal_states_and_costs(level):
+    rng, names = np.random.default_rng(9), {"states": ["a", "b", "c", "d"], "actions": ["x", "y", "z"]}
+    table, mask = rng.dirichlet(np.ones(4), size=(4, 3)), rng.random((4, 3)) < 0.7
+    mask[:, 1] = True
+    terms = {"cost": rng.uniform(-5.0, 50.0, (4, 3)), "discount": 0.8, "available": mask, "terminal": ["c"]}
+    model = nominal_model(table, horizon=4, start="b", terminal_cost=rng.uniform(0.0, 9.0, 4), **terms, **names)
+    robust = solve_robust(model, **level, count_penalty=False)
+    embedded = mnl_embedding(model, **level)
+    found = livarot.solve(embedded)
+    np.testing.assert_allclose(found.value, robust.value, rtol=0, atol=1e-10)
+    assert np.array_equal(found.policy, robust.policy) and found.action(0, "b") == robust.action(0, "b")
+    rows = all_rows(embedded.problem, transition_kernel(embedded)), all_rows(model.problem, robust.kernel)
+    np.testing.assert_allclose(*rows, rtol=0, atol=1e-12)
+    with pytest.raises(LivarotError, match=r"nominal: its rewards depend on the next state.*give rewards r\(s, a\)"):
+        mnl_embedding(nominal_model(table, rng.random((4, 3, 4)), 4), **level)
+
+
 def test_values_depend_on_the_level_only_and_variance_falls_with_eta():
     level = np.arange(20) * 4 // 20
     spread = []

@@ -1,5 +1,7 @@
 """From tables to models: the same kernel, the same values, rewards back in their own units, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
@@ -8,6 +10,9 @@ import livarot
 from livarot import envs
 from livarot.envs import Function, LogNominal, NextState, RewardScale, TabularMDP, from_tabular
 from tests.twins import envs as ref
+
+GOOD = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
+REWARD = np.zeros((2, 2))
 
 
 def random_table(rng, S, A, U, H=None):
@@ -78,25 +83,89 @@ def test_a_sparse_table_is_not_changed_and_its_zeros_are_not_transitions():
 def test_rewards_of_every_shape():
     rng, H = np.random.default_rng(5), 3
     P = random_table(rng, 4, 2, 3)
-    by_next = rng.random((4, 2, 4))
+    by_next = rng.uniform(-3.0, 5.0, (4, 2, 4))
     expected = (P * by_next).sum(axis=-1)
+    exact, _ = ref.solve_table(P, expected, H)
     forms = [by_next, np.stack([by_next] * H), csr_array(by_next.reshape(8, 4)), expected, np.stack([expected] * H)]
+    forms += [lambda h, s, a, to: by_next[s, a, to], {(s, a): expected[s, a] for s in range(4) for a in range(2)}]
     for R in forms:
-        reward = from_tabular(P, R, H).problem.reward
-        np.testing.assert_allclose(reward, np.stack([expected] * H), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(livarot.solve(from_tabular(P, R, H)).value, exact, rtol=0, atol=1e-14)
+        costs = livarot.solve(from_tabular(P, None, H, cost=R)).value
+        worst, _ = ref.solve_table(P, -expected, H)
+        np.testing.assert_allclose(costs, worst, rtol=0, atol=1e-14)
     by_stage = np.stack([P, P[::-1], P])
-    reward = from_tabular(by_stage, by_next, H).problem.reward
-    np.testing.assert_allclose(reward[1], (P[::-1] * by_next).sum(axis=-1), rtol=0, atol=1e-15)
+    varied = np.stack([(kernel * by_next).sum(axis=-1) for kernel in by_stage])
+    found = livarot.solve(from_tabular(by_stage, by_next, H)).value
+    np.testing.assert_allclose(found, livarot.solve(from_tabular(by_stage, varied, H)).value, rtol=0, atol=1e-14)
     cube = rng.random((3, 3, 3))
     with pytest.raises(livarot.LivarotError, match="reads both"):
         from_tabular(np.full((3, 3, 3), 1 / 3), cube, 3)
-    both = from_tabular(np.full((3, 3, 3), 1 / 3), np.stack([cube] * 3), 3).problem.reward
-    np.testing.assert_allclose(both[0], cube.mean(axis=-1), rtol=1e-14)
+    both = livarot.solve(from_tabular(np.full((3, 3, 3), 1 / 3), np.stack([cube] * 3), 3)).value
+    flat, _ = ref.solve_table(np.full((3, 3, 3), 1 / 3), cube.mean(axis=-1), 3)
+    np.testing.assert_allclose(both, flat, rtol=1e-14)
 
 
-def test_expected_rewards_of_one_stay_within_one():
-    P = np.array([[[0.1, 0.2, 0.7]]] * 3)
-    assert from_tabular(P, np.ones((3, 1, 3)), 2).problem.reward.max() == 1.0
+def test_rewards_of_the_next_state_stay_with_it():
+    """A learner does not know P, so an average under P would tell it something."""
+    P = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
+    options = {"features": LogNominal(lambda s, a, n: float(n)), "theta": [1.0]}
+    mdp = from_tabular(P, [[[0.3, 0.4]], [[0.1, 0.9]]], 2, **options)
+    assert mdp.problem.reward[0].reshape(-1) == pytest.approx([0.3, 0.9])
+    assert mdp.problem.next_reward == pytest.approx([0.0, 0.1, 0.0])
+
+
+# ---------------------------------------------------------------- the terms of a model
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("features", ["one-hot", LogNominal(lambda s, a, n: [float(n)])])
+def test_discount_mask_terminal_and_costs(features, shared):
+    rng, H, S, A, gamma = np.random.default_rng(11), 3, 4, 3, 0.8
+    P, cost = random_table(rng, S, A, 3), rng.uniform(-5.0, 50.0, (S, A, S))
+    mask = rng.random((H, S, A)) < 0.7
+    mask[..., 0] = True
+    final = rng.uniform(-9.0, 9.0, S)
+    P[~mask.any(axis=0)] = 0.0  # what never exists need not be a distribution
+    P[3] = 0.0
+    value = np.tile(-final, (H + 1, 1))
+    for h in range(H - 1, -1, -1):
+        q = (P * (gamma * value[h + 1] - cost)).sum(axis=-1)
+        value[h, :3] = np.where(mask[h], q, -np.inf).max(axis=1)[:3]
+    terms = {"cost": cost, "terminal_cost": final, "discount": gamma, "available": mask, "terminal": ["end"]}
+    mdp = from_tabular(
+        P, horizon=H, start="a", features=features, shared_parameter=shared, states=["a", "b", "c", "end"], **terms
+    )
+    found = livarot.solve(mdp)
+    np.testing.assert_allclose(found.value, value, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(mdp.problem.available, mask & (np.arange(S) < 3)[:, None])
+    assert found.cost[0, 0] == pytest.approx(-value[0, 0])
+
+
+def test_a_pair_that_exists_needs_next_states():
+    P = GOOD.copy()
+    P[1, 1] = 0.0
+    assert from_tabular(P, REWARD, 2, available={0: [0, 1], 1: [0]}).problem.rows.outcomes.tolist() == [2, 2, 1, 0]
+    with pytest.raises(livarot.LivarotError, match=r"empty reachable set.*left out of available=") as caught:
+        from_tabular(P, REWARD, 2)
+    assert caught.value.index == (1, 1) and caught.value.count == 1
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"discount": 1.5}, "discount: must be"),
+        ({"available": {0: [0]}}, "available: a state has no action"),
+        ({"available": [[0], [2]]}, "available: 2 (int) is not among 0..1"),
+        ({"terminal": [5]}, "terminal: 5 (int) is not among 0..1"),
+        ({"cost": REWARD}, "cost: reward and cost are both given"),
+        ({"R": None}, "reward: is missing"),
+        ({"R": None, "cost": {(0, 0): 1.0}}, "cost: is missing or not a number for (0, 1)"),
+        ({"states": ["a", "a"]}, "states: 'a' occurs twice"),
+        ({"rescale": True, "discount": 0.5}, "rescale: has no meaning with"),
+        ({"horizon": None}, "horizon: is missing; without an end use livarot.infinite"),
+    ],
+)
+def test_bad_terms(terms, said):
+    with pytest.raises(livarot.LivarotError, match=re.escape(said)):
+        from_tabular(**({"P": GOOD, "R": REWARD, "horizon": 2} | terms))
 
 
 # ---------------------------------------------------------------- rescaled rewards
@@ -191,18 +260,7 @@ def test_a_map_that_cannot_represent_the_kernel_is_refused():
         assert P[s, a, n] > 0
 
 
-def test_rewards_of_the_next_state_under_an_unknown_kernel_are_refused():
-    P = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
-    options = {"features": LogNominal(lambda s, a, n: float(n)), "theta": [1.0]}
-    from_tabular(P, [[[0.3, 0.3]], [[0.1, 0.9]]], 2, **options)  # differs where nothing is uncertain
-    with pytest.raises(livarot.LivarotError, match="does not know") as caught:
-        from_tabular(P, [[[0.3, 0.4]], [[0.1, 0.9]]], 2, **options)
-    assert caught.value.index == (0, 0)
-
-
 # ---------------------------------------------------------------- bad input
-GOOD = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
-REWARD = np.zeros((2, 2))
 
 
 def changed(index, value):
@@ -236,7 +294,6 @@ TWICE = coo_array(([0.5, 0.5, 1.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
         (np.zeros((0, 2, 0)), {}, "P", None, None),
         (np.stack([GOOD] * 3), {"horizon": 2}, "P", None, None),
         ([["a"]], {}, "P", None, None),
-        (GOOD, {"R": [[0.0, 1.5], [0.0, -2.0]]}, "R", (0, 0, 1), 4),
         (GOOD, {"R": np.zeros((3, 2))}, "R", None, None),
         (GOOD, {"R": np.full((2, 2), np.nan)}, "R", (0, 0), 4),
         (GOOD, {"R": csr_array(np.zeros((6, 2)))}, "R", None, None),
@@ -261,8 +318,3 @@ def test_bad_input(P, options, argument, index, count):
         from_tabular(P, **arguments)
     assert (caught.value.argument, caught.value.index, caught.value.count) == (argument, index, count)
     assert "\n" not in str(caught.value)
-
-
-def test_rewards_outside_offer_rescaling():
-    with pytest.raises(livarot.LivarotError, match="rescale=True"):
-        from_tabular(GOOD, [[0.0, 2.0], [0.0, 0.0]], 2)

@@ -7,6 +7,7 @@ import livarot
 from livarot import envs
 from livarot.infinite import InfiniteMDP, InfiniteProblem, policy_gain, solve_discounted
 from tests.support.models import random_model, to_mdp
+from tests.support.stationary import random_table, to_model
 
 
 def test_from_an_episodic_model():
@@ -124,3 +125,24 @@ def test_the_terms_of_an_episodic_model_stay():
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-9)
     np.testing.assert_array_equal(found.policy, expected.policy)
     assert InfiniteMDP.from_mdp(episodic).problem.terms.costs
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_the_first_steps_are_an_episodic_model(seed, scale):
+    """Ends, missing actions, rewards of the next state: T rounds of value iteration, and the limit."""
+    table, ends = random_table(np.random.default_rng(seed), scale=scale)
+    mdp = to_model(table, ends, discount=0.7)
+    last = np.array([ends.get(s, 0.0) for s in range(5)])
+    value = [last]
+    for _ in range(4):
+        best = [max(sum(p * (r + 0.7 * value[-1][to]) for to, p, r in own) for own in row if own) for row in table]
+        value.append(np.where(mdp.problem.terms.terminal, last, best))
+    episodic = mdp.with_horizon(4)
+    np.testing.assert_allclose(livarot.solve(episodic).value, value[::-1], rtol=0, atol=1e-11 * scale)
+    long = livarot.solve(mdp.with_horizon(120)).value[0]
+    np.testing.assert_allclose(long, solve_discounted(mdp).value, rtol=0, atol=1e-9 * scale)
+    back = InfiniteMDP.from_mdp(episodic)
+    np.testing.assert_allclose(solve_discounted(back).value, solve_discounted(mdp).value, rtol=0, atol=1e-9 * scale)
+    with pytest.raises(livarot.LivarotError, match="horizon"):
+        mdp.with_horizon(0)

@@ -123,7 +123,7 @@ def test_an_action_that_does_not_exist_has_no_probabilities():
     def features(h, s, a):
         return None if s == a == 1 else ([0, 1], [[0.0], [1.0]])
 
-    mdp = MNLMDP.from_function(2, 2, 2, features=features, reward=0.5 * np.ones((2, 2)), theta=[0.3])
+    mdp = MNLMDP.from_function(2, 2, 2, features=features, reward=[[0.5, 0.5], [0.5, 0.0]], theta=[0.3])
     assert mdp.probabilities(0, 0, 1).sum() == pytest.approx(1.0)
     with pytest.raises(LivarotError, match="action: 1 does not exist in state 1 at stage 0; `available`"):
         mdp.probabilities(0, 1, 1)

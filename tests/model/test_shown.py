@@ -31,8 +31,8 @@ def test_html_is_escaped():
 
 @pytest.mark.parametrize(("name", "told"), [("reward", "-5 to 40 a step"), ("cost", "-5 to 40 a step")])
 def test_what_is_paid_is_told_as_it_was_given(name, told):
-    """The number of the pair that does not exist is not in the range."""
-    mdp = build(**{name: [[40.0, 1000.0], [-5.0, 0.0], [3.0, 4.0]]})
+    """The pair that does not exist is not in the range."""
+    mdp = build(**{name: np.array([[40.0, np.nan], [-5.0, 0.0], [3.0, 4.0]])})
     lines = problem_lines(mdp.problem, mdp.theta)
     assert lines[f"{name}s"] == told and lines["available"] == "83% of all (stage, state, action)"
     assert lines["sizes"] == "2 stages, 3 states, 2 actions, 15 transitions"
@@ -46,7 +46,7 @@ def test_rewards_of_the_next_state_are_in_the_range():
 
 
 def test_names_and_ends():
-    mdp = build(reward=np.full((3, 2), 0.5), terminal=["c"], states=list("abc"), actions=["stay", "go"])
+    mdp = build(reward=[[0.5, 0.0], [0.5, 0.5], [0.0, 0.0]], terminal=["c"], states=list("abc"), actions=["stay", "go"])
     lines = problem_lines(mdp.problem)
     assert (lines["states"], lines["actions"], lines["terminal"]) == ("a, b, c", "stay, go", "1 states: c")
     many = livarot.envs.river_swim(20, 4).with_labels(states=[f"s{k}" for k in range(20)]).problem

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import livarot
+from livarot.estimation.omd import whitened
+from livarot.model.tabular_view import laws_of
+from livarot.planning.empirical import BonusCode, bonus_values, empty_values, optimistic_values, sampled_values
 from tests.support.terms import random_case
 from tests.twins import terms
 
@@ -32,6 +35,66 @@ def test_solve_is_the_best_of_all_policies(seed):
     mdp, told = random_case(seed, horizon=2, n_states=3, n_actions=3)
     best = terms.best_policy_value(mdp.problem.start, **told)
     assert float(mdp.problem.start @ livarot.solve(mdp).value[0]) == pytest.approx(best, abs=1e-10)
+
+
+SMALL = {"horizon": 2, "n_states": 3, "n_actions": 3}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_robust_plan_is_the_best_of_all_policies(seed):
+    mdp, told = random_case(seed, **SMALL)
+    best = terms.best_policy_value(mdp.problem.start, **told, expect=terms.adversary(0.05))
+    found = float(mdp.problem.start @ livarot.solve_robust(mdp, penalty=0.05).value[0])
+    assert found == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("side", [max, min], ids=["optimistic", "pessimistic"])
+def test_plans_over_a_set_are_the_best_of_all_policies(seed, side):
+    """One feature, so that a grid is fine enough; rewards range over 70."""
+    mdp, told = random_case(seed, dim=1, **SMALL)
+    problem, radius = mdp.problem, 0.8
+    grid = [np.linspace(t[0] - radius / 2.0, t[0] + radius / 2.0, 301).tolist() for t in mdp.theta]
+    choices = {}
+    for h, s, a in told["law"]:
+        phi = problem.features(h, s, a)[:, 0].tolist()
+        choices[h, s, a] = dict(zip(problem.next_states(h, s, a).tolist(), phi, strict=True))
+    best = terms.best_policy_value(problem.start, **told, expect=terms.of_a_grid(choices, grid, side))
+    gram = problem.rows.pack_identity(4.0)[None, None].repeat(problem.n_parameters, axis=1)
+    estimate = whitened(problem, mdp.theta[None].copy(), gram)
+    if side is max:
+        plan = livarot.optimistic_plan(problem, estimate, radius).in_units(problem)
+        assert plan.start_value[0] == pytest.approx(best, abs=2e-3) and plan.upper[0] >= best - 1e-9
+    else:
+        plan = livarot.pessimistic_plan(problem, estimate, radius)
+        assert plan.upper[0] == pytest.approx(best, abs=2e-3) and plan.lower[0] <= best + 1e-9
+        chosen = terms.of_policy(plan.policy[0].tolist(), **told, expect=terms.of_a_grid(choices, grid, min))
+        assert plan.lower[0] <= problem.start @ chosen[0] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tabular_plans_are_the_best_of_all_policies(seed):
+    """On counts in the place of the law: greedy L1 optimism, a given law, and no bonus."""
+    mdp, told = random_case(seed, **SMALL)
+    problem, laws, rng = mdp.problem, laws_of(mdp.problem, True), np.random.default_rng(seed)
+    counts = rng.integers(1, 30, (1, len(laws.next_state)))
+    law, widths = {}, {}
+    for h, s, a in told["law"]:
+        pair = int(laws.first_pair[h]) + s * problem.n_actions + a
+        rows = slice(int(laws.row_start[pair]), int(laws.row_start[pair + 1]))
+        n, total = rows.stop - rows.start, counts[0, rows].sum()
+        law[h, s, a] = dict(zip(laws.next_state[rows].tolist(), (counts[0, rows] / total).tolist(), strict=True))
+        widths[h, s, a] = 0.9 * np.sqrt(n / total) if n > 1 else 0.0
+    counted = told | {"law": law}
+    found = empty_values(problem, 1)
+    optimistic_values(problem, laws, counts, np.array([0.9]), np.ones(1, dtype=bool), found)
+    plain = sampled_values(problem, laws, counts.astype(np.float64))
+    without = bonus_values(
+        problem, laws, counts, BonusCode(0.0), *(np.zeros((1, 0, 0), np.int64), np.zeros((1, 0, 0, 0)))
+    )
+    for values, expect in ((found, terms.l1_ball(widths)), (plain, terms.mean), (without, terms.mean)):
+        best = terms.best_policy_value(problem.start, **counted, expect=expect)
+        assert problem.units.value(values.start_value[0], problem.horizon) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -62,7 +125,7 @@ def test_robust_plans_equal_the_recursion(seed):
     mdp, told = random_case(seed)
     eta = 0.05  # in one over the units of the rewards
     found = livarot.solve_robust(mdp, penalty=eta)
-    expected = terms.robust(**told, eta=eta)
+    expected, _ = terms.optimal(**told, expect=terms.adversary(eta))
     np.testing.assert_allclose(found.value, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(livarot.evaluate_robust(mdp, found.policy, penalty=eta), expected, rtol=0, atol=1e-9)
     assert np.isneginf(found.q[~mdp.problem.exists]).all()

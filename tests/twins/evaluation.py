@@ -30,18 +30,20 @@ def at(values, t, ended):
 
 
 def weighted_per_decision(episodes, policy):
-    """(estimate, influences)."""
-    longest = max(len(e) for e in episodes)
-    n, total, influence = len(episodes), 0.0, [0.0] * len(episodes)
-    all_weights = [weights(e, policy) for e in episodes]
-    for t in range(longest):
-        own = [at(w, t, w[-1]) for w in all_weights]
-        gains = [at([step[2] for step in e], t, 0.0) for e in episodes]
-        ratio = sum(w * r for w, r in zip(own, gains, strict=True)) / sum(own)
-        total += ratio
-        for i in range(n):
-            influence[i] += own[i] * (gains[i] - ratio) / (sum(own) / n)
-    return total, influence
+    """(estimate, influences): what the estimate loses when an episode is left out, times n - 1 and centred."""
+
+    def estimate(part):
+        total = 0.0
+        all_weights = [weights(e, policy) for e in part]
+        for t in range(max(len(e) for e in episodes)):
+            own = [at(w, t, w[-1]) for w in all_weights]
+            gains = [at([step[2] for step in e], t, 0.0) for e in part]
+            total += sum(w * r for w, r in zip(own, gains, strict=True)) / sum(own)
+        return total
+
+    n, whole = len(episodes), estimate(episodes)
+    lost = [whole - estimate([e for j, e in enumerate(episodes) if j != i]) for i in range(n)]
+    return whole, [(n - 1) * (x - sum(lost) / n) for x in lost]
 
 
 def doubly_robust(episodes, policy, value, q):

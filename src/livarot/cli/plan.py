@@ -125,8 +125,7 @@ def _planned(
     else:
         best: Any = infinite.solve(mdp) if isinstance(mdp, InfiniteMDP) else solve(mdp)
         policy, value, lines = best.policy, best.value, ["nominal plan"]
-    if not isinstance(mdp, InfiniteMDP):
-        lines.append(str(coverage_coefficients(fit, mdp, policy)))
+    lines.append(str(coverage_coefficients(fit, mdp, policy)))
     return policy, value, lines
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,16 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from livarot.core.arguments import check_settings, checked
 from livarot.core.arrays import FloatArray
 from livarot.core.ellipsoid import Ellipsoid
-from livarot.data.fitting.inference import covariance, finite_sample_set, overruled, wald_set
+from livarot.data.fitting.inference import confidence_sets, covariance, warn_of_bias
 from livarot.data.fitting.likelihood import log_likelihood, log_probabilities
 from livarot.data.fitting.newton import Maximum, maximise
-from livarot.data.fitting.pruning import pruned
+from livarot.data.fitting.pruning import held_back, never_told, pruned, without_never_seen
 from livarot.data.fitting.sandwich import covariance_kind
+from livarot.data.fitting.separation import NotIdentified
 from livarot.data.fitting.summary import Summary, summarise
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import Columns
-from livarot.data.reading.read import read_choices
+from livarot.data.reading.read import read_choices, with_target
 from livarot.data.reading.table import read_table, warn
 from livarot.data.use.predict import probabilities
 from livarot.data.use.to_mdp import Asked, at_profile, build_mdp
@@ -70,8 +73,9 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     ----------
     theta_ (d,), or (stages, d); covariance_ (d, d), or (stages, d, d); columns_ (names of the d coefficients),
     log_likelihood_, null_log_likelihood_, aic_, bic_, n_iter_, converged_, n_choices_, states_, actions_, stages_
-    (labels), covariance_kind_, dropped_ (columns without information), and choices_ (the data; columns of a numeric
-    table are shared with it, not copied).
+    (labels), covariance_kind_, dropped_ (columns without information), held_ (1, d) or (stages, d) (coefficients held
+    at 0 at a stage that has no information about them), n_parameters_ (without those), and choices_ (the data; columns
+    of a numeric table are shared with it, not copied).
 
     Without a ridge a fit exists only if columns are not collinear within choice sets and the data are not separable:
     otherwise :class:`livarot.data.NotIdentified` names the columns.
@@ -157,18 +161,43 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         column.
         """
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
-        reg, tol, max_iter = float(self.reg), float(self.tol), int(self.max_iter)
         choices = self._read(X, y)
+        never: list[str] = []
+        while True:
+            try:
+                told = self._estimate(choices, "drop" if never else self.collinear)  # what that makes collinear goes
+                break
+            except NotIdentified as error:
+                everything = isinstance(self.reachable, str) and not isinstance(X, Choices)
+                left = without_never_seen(choices, error, self.next_state) if everything else None
+                if left is None:
+                    raise
+                never += left.attrs["left_out"]
+                choices = self._read(X, y, reachable=left)
+        if never:
+            told = ["; ".join((never_told(never), *told))]
+        for text in told:
+            warn(text)
+        return self
+
+    def _estimate(self, choices: Choices, collinear: str) -> list[str]:
+        """Fit to choices; gives the texts of warnings."""
+        reg, shared = float(self.reg), bool(self.homogeneous)
         kind = covariance_kind(self.covariance, choices)
-        choices, at_zero, dropped = pruned(choices, self.collinear, formula=self.formula is not None)
+        choices, at_zero, dropped, told = pruned(choices, collinear, formula=self.formula is not None, ridge=reg > 0.0)
+        free: Any = itertools.repeat(None)
+        if not shared and reg == 0.0:
+            choices, free, more = held_back(choices, self._groups(choices), collinear)
+            told += more
         found: list[Maximum] = []
         covariances = []
-        for where, part in self._groups(choices):
-            known = at_zero if self.homogeneous else None
-            result = maximise(part, reg=reg, tol=tol, max_iter=max_iter, where=where, at_zero=known)
+        settings: dict[str, Any] = {"reg": reg, "tol": float(self.tol), "max_iter": int(self.max_iter)}
+        for (where, part), own in zip(self._groups(choices), free, strict=False):
+            result = maximise(part, where=where, at_zero=at_zero if shared else None, free=own, **settings)
             found.append(result)
             covariances.append(covariance(part, result, reg, kind))
-        return self._fitted(choices, found, covariances, kind, dropped)
+        self._fitted(choices, found, covariances, kind, dropped)
+        return told
 
     def _fitted(
         self,
@@ -188,8 +217,10 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         self.null_log_likelihood_ = float(sum(one.null_log_likelihood for one in maxima))
         self.covariance_kind_ = kind
         self.dropped_ = dropped
-        self.aic_ = 2.0 * self.theta_.size - 2.0 * self.log_likelihood_
-        self.bic_ = math.log(max(choices.n_observations, 1.0)) * self.theta_.size - 2.0 * self.log_likelihood_
+        self.held_ = np.stack([(np.diag(one.hessian) == 0.0) & (float(self.reg) == 0.0) for one in maxima])
+        self.n_parameters_ = int((~self.held_).sum())
+        self.aic_ = 2.0 * self.n_parameters_ - 2.0 * self.log_likelihood_
+        self.bic_ = math.log(max(choices.n_observations, 1.0)) * self.n_parameters_ - 2.0 * self.log_likelihood_
         self.n_iter_ = max(one.n_iter for one in maxima)
         self.converged_ = all(one.converged for one in maxima)
         self.n_choices_ = choices.n_choices
@@ -204,19 +235,16 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     def _columns(self) -> Columns:
         return Columns.of(self)
 
-    def _read(self, X: Any, y: Any = None, like: Choices | None = None) -> Choices:
+    def _read(self, X: Any, y: Any = None, like: Choices | None = None, reachable: Any = None) -> Choices:
         if isinstance(X, Choices):
             return X
-        table = read_table(X)
+        columns, table = self._columns(), read_table(X)
         if y is not None:
-            if not isinstance(y, Iterable) or isinstance(y, str):
-                raise bad("y", f"is a {type(y).__name__}", cure="give one entry per row")
-            name = self.chosen if self.choice in table else self.next_state
-            values = y if isinstance(y, pd.Series) else pd.Series(list(y))
-            if len(values) != table.n_rows:
-                raise bad("y", f"has {len(values)} entries for {table.n_rows} rows")
-            table = table.with_column(name, values.reset_index(drop=True))
-        found = read_choices(table, self._columns(), by_stage=not self.homogeneous, like=like)
+            table = with_target(table, y, self.chosen if self.choice in table else self.next_state)
+        if reachable is not None:
+            names = {name: getattr(columns, name) for name in ("stage", "state", "action", "next_state")}
+            columns = replace(columns, reachable=reachable.rename(columns=names))
+        found = read_choices(table, columns, by_stage=not self.homogeneous, like=like)
         if like is not None and found.columns != like.columns:  # some were dropped
             found = found.keep_columns([found.columns.index(name) for name in like.columns])
         return found
@@ -282,18 +310,8 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         a :class:`DataWarning` says where the ridge decides more than the data."""
         check_is_fitted(self, "theta_")
         if self.reg > 0:
-            self._warn_of_bias()
+            warn_of_bias(self)
         return summarise(self, level)
-
-    def _warn_of_bias(self) -> None:
-        wrong = [overruled(found, float(self.reg)) for found in self.maxima_]
-        if any(one.any() for one in wrong):
-            names = [name for name, one in zip(self.columns_, np.any(wrong, axis=0), strict=True) if one]
-            number = sum(int(one.sum()) for one in wrong)
-            warn(
-                f"the ridge decides {number} of {self.theta_.size} coefficients more than "
-                f"the data do ({', '.join(names[:3])}): their intervals are around a shifted estimate; lower reg"
-            )
 
     def _covariances(self) -> list[FloatArray]:
         return [self.covariance_] if self.homogeneous else list(self.covariance_)
@@ -308,24 +326,13 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         more than the data); ``"finite-sample"`` holds for every sample size, also for data collected adaptively
         (theorem and proof: :mod:`livarot.data.fitting.inference`), and is wider.  One theta per stage gives a list of
         sets that hold together (level 1 - (1 - level)/stages each).  ``problem``, made by :meth:`to_mdp`, gives the
-        set in the units of its scaled features.
+        set in the units of its scaled features.  The axis of a coefficient that is held at 0 means nothing.
         """
         check_is_fitted(self, "theta_")
-        if kind not in ("wald", "finite-sample"):
-            raise bad("kind", f"{kind!r} is not known", cure="use 'wald' or 'finite-sample'")
-        if kind == "finite-sample" and (self.choices_.cluster is not None or self.choices_.log_weight is not None):
-            raise bad("kind", "'finite-sample' does not allow for clusters or weights", cure="use 'wald'")
-        if kind == "wald" and self.reg > 0:
-            self._warn_of_bias()
-        each = 1.0 - (1.0 - level) / len(self.maxima_)
-        sets = []
-        groups = self._groups(self.choices_) if kind == "finite-sample" else [("", self.choices_)] * len(self.maxima_)
-        for found, cov, (_, part) in zip(self.maxima_, self._covariances(), groups, strict=True):
-            own = wald_set(found.theta, cov, each) if kind == "wald" else finite_sample_set(part, found, each)
-            if problem is not None:
-                scale = problem.feature_scale
-                own = Ellipsoid(own.center * scale, own.matrix / scale**2, own.radius)
-            sets.append(own)
+        sets = confidence_sets(self, level, kind)
+        if problem is not None:
+            scale = problem.feature_scale
+            sets = [Ellipsoid(own.center * scale, own.matrix / scale**2, own.radius) for own in sets]
         return sets[0] if self.homogeneous else sets
 
     # --- towards a plan

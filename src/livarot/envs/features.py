@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 import scipy
@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike
 from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
+from livarot.model.building.build import Terms
 from livarot.model.building.validation import whole_numbers
 from livarot.model.problem import MNLMDP
 from livarot.system.sizes import require_memory
@@ -45,7 +46,10 @@ UP, DOWN, UP_FROM_BOTTOM, DOWN_FROM_TOP = range(4)  # columns of Moves, per acti
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """The reachable sets of a tabular kernel, pair after pair; pair = (table * S + s) * A + a."""
+    """The reachable sets of a tabular kernel, pair after pair; pair = (table * S + s) * A + a.
+
+    A pair that does not exist has no outcome.
+    """
 
     n_states: int
     n_actions: int
@@ -86,9 +90,11 @@ class Transitions:
 
     @cached_property
     def support(self) -> IntArray:
-        """The row of the most likely next state of each pair (the first of equals), (pairs,)."""
+        """The row of the most likely next state of each pair (the first of equals), (pairs,); -1 if it has none."""
         order = np.lexsort((np.arange(self.n_rows), -self.probability, self.pair))
-        return np.asarray(order[self.first_row], dtype=np.int64)
+        found, some = np.full(len(self.outcomes), -1, dtype=np.int64), self.outcomes > 0
+        found[some] = order[self.first_row[some]]
+        return found
 
     @cached_property
     def informative(self) -> BoolArray:
@@ -126,7 +132,7 @@ class OneHot:
     def encode(self, transitions: Transitions) -> Encoding:
         t = transitions
         used = np.ones(t.n_rows, dtype=np.bool_)
-        used[t.support] = False
+        used[t.support[t.outcomes > 0]] = False
         rows = np.flatnonzero(used)
         group = t.table if t.shared_parameter else np.zeros(t.n_rows, dtype=np.int64)
         pair = (group * t.n_states + t.state) * t.n_actions + t.action
@@ -326,14 +332,15 @@ class LongTable:
         n_states: int,
         n_actions: int,
         *,
-        reward: Any,
+        reward: Any = None,
         theta: ArrayLike,
-        start: int | ArrayLike = 0,
+        start: Any = 0,
         offset: ArrayLike | None = None,
         param_bound: float | None = None,
         normalise: bool = False,
+        **terms: Unpack[Terms],
     ) -> MNLMDP:
-        """The model whose reachable sets are the lines; see :meth:`livarot.MNLMDP.from_arrays`."""
+        """The model whose reachable sets are the lines; the rest is as in :meth:`livarot.MNLMDP.from_arrays`."""
         tables = 1 if self.stage is None else horizon
         require_memory("n_states", "the sets of next states", 4 * tables * n_states * n_actions + horizon)
         stage, state, action, nexts, features = self._columns(horizon, n_states, n_actions)
@@ -356,6 +363,7 @@ class LongTable:
             offset=None if shift is None else shift[order],
             param_bound=param_bound,
             normalise=normalise,
+            **terms,
         )
 
     def _columns(self, horizon: int | None, n_states: int, n_actions: int) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ origin: a constant has no effect on a softmax), is turned by a random rotation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,7 @@ def mnl_embedding(
 
     ``psi`` (S, d - 1) must have every V_{h+1} in its span, up to a constant; None is the canonical basis, which always
     has, with d = S + 1.  The model's optimal values and kernel are those of ``solve_robust(.., count_penalty=False)``.
+    Units, discount, actions that exist, terminal states and names are those of the nominal model.
 
     >>> import livarot
     >>> river = livarot.envs.river_swim(6, 20)
@@ -98,8 +100,11 @@ def mnl_embedding(
     """
     one_of(radius, penalty)
     model = as_nominal(nominal)
-    robust = solve_robust(model, radius=radius, penalty=penalty, count_penalty=False)
     problem = model.problem
+    if problem.next_reward is not None:
+        told = "its rewards depend on the next state and the action, which no psi of the next state represents"
+        raise bad("nominal", told, cure="give rewards r(s, a)")
+    robust = solve_robust(model, radius=radius, penalty=penalty, count_penalty=False)
     horizon, n_states, n_actions = problem.reward.shape
     endless = np.argwhere(np.isinf(robust.dual))
     if len(endless):
@@ -117,8 +122,8 @@ def mnl_embedding(
     # log p0 in [-1, 0], |psi| <= 1
     depth = max(float(-log_p.min()), 0.0) or 1.0
     features = _features(log_p / depth, next_state, ratios, basis)
-    theta = np.column_stack((np.full(horizon, depth), -slope[:, None] * alpha))
-    return MNLMDP.from_arrays(
+    theta = np.column_stack((np.full(horizon, depth), -problem.discount * slope[:, None] * alpha))
+    made = MNLMDP.from_arrays(
         horizon,
         n_states,
         n_actions,
@@ -132,6 +137,9 @@ def mnl_embedding(
         param_bound=param_bound,
         normalise=True,
     )
+    kept = ("states", "actions", "stages", "discount", "terminal_reward", "terminal", "units")
+    terms = {name: getattr(problem, name) for name in kept}
+    return replace(made, problem=replace(made.problem, **terms))
 
 
 def random_nominal(

@@ -8,29 +8,31 @@ least squares on the log-probabilities, centred in each pair:
 
 A map that cannot represent P is refused, unless theta is given: then P is only the nominal kernel.
 
-Rewards outside [0, 1] are mapped by r -> (r - shift) / scale when ``rescale=True``.  An episode has exactly H steps,
-so V_h = scale * V'_h + (H - h) * shift, the optimal policy is the same, and :class:`RewardScale` undoes the map.
+Rewards, costs, discount, available actions and terminal states are those of :meth:`livarot.MNLMDP.from_function`, and
+so are the units of the results.  With ``rescale=True`` results stay normalised instead: rewards outside [0, 1] are
+mapped by r -> (r - shift) / scale; an episode has exactly H steps, so V_h = scale * V'_h + (H - h) * shift, the optimal
+policy is the same, and :class:`RewardScale` undoes the map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray, Int32Array, IntArray
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.envs.features import Encoding, FeatureMap, Moves, NextState, OneHot, Transitions
 from livarot.errors import bad, require_finite, require_positive
-from livarot.model.building.validation import check_start
+from livarot.model.building.build import Terms, read_terms
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
-from livarot.model.terms.units import Units
+from livarot.model.terms.units import PLAIN, Units
 from livarot.storage import reading
 from livarot.system.sizes import require_memory
 
@@ -97,9 +99,9 @@ class TabularMDP(MNLMDP):
 @checked
 def from_tabular(
     P: Any,
-    R: Any,
-    horizon: int,
-    start: int | ArrayLike = 0,
+    R: Any = None,
+    horizon: int | None = None,
+    start: Any = 0,
     *,
     features: Literal["one-hot", "moves", "next-state"] | FeatureMap = "one-hot",
     shared_parameter: bool = True,
@@ -107,41 +109,47 @@ def from_tabular(
     theta: ArrayLike | None = None,
     param_bound: float | None = None,
     normalise: bool = True,
-    states: Iterable[Hashable] | None = None,
-    actions: Iterable[Hashable] | None = None,
+    **terms: Unpack[Terms],
 ) -> TabularMDP:
     """The MNL MDP of a tabular one.
 
     Parameters
     ----------
     P : (S, A, S) or (H, S, A, S); or scipy sparse, (S*A, S) with row s*A + a, or one (S, S) per action in a list.
-    R : (S, A), (H, S, A), (S, A, S') or (H, S, A, S'), or sparse like P: expected under P if it depends on s'.
+        Rows of actions that are not ``available``, and of ``terminal`` states, are not read.
+    R : rewards of any scale: (S, A), (H, S, A), (S, A, S') or (H, S, A, S'), sparse like P, a function or a table.
     start : a state or a distribution over states.
     features : a name or a feature map.
     theta : the parameter; None makes the model equal to P, and a feature map that cannot represent P is refused.
     shared_parameter : one theta for all stages, or one each.
-    rescale : map rewards outside [0, 1] affinely; see ``TabularMDP.reward_scale`` and ``original_value``.
+    rescale : values stay in [0, H]; see ``TabularMDP.reward_scale`` and ``original_value``.
     param_bound : B, None is the largest |theta|; in the units of the features as the map gives them.
     normalise : divide features by their largest norm (theta and B are multiplied by it).
-    states, actions : their names, any hashables.
+    terms : ``cost`` (in place of R), ``terminal_reward``, ``terminal_cost``, ``discount``, ``available``, ``terminal``,
+        ``states`` and ``actions`` (names): as in :meth:`livarot.MNLMDP.from_function`.
 
     >>> P = [[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]
+    >>> import livarot
+    >>> livarot.solve(from_tabular(P, [[0, -1], [2, 0]], horizon=3)).value[:, 0].round(12)
+    array([1.1, 0.2, 0. , 0. ])
     >>> mdp = from_tabular(P, [[0, -1], [2, 0]], horizon=3, rescale=True)
     >>> mdp.reward_scale
     RewardScale(shift=-1.0, scale=3.0)
-    >>> import livarot
     >>> mdp.original_value(livarot.solve(mdp).value)[:, 0].round(12)
     array([1.1, 0.2, 0. , 0. ])
     """
+    if horizon is None:
+        raise bad("horizon", "is missing", cure="without an end use livarot.infinite.InfiniteMDP.from_transitions")
     require_memory("horizon", "the stages of the model", 8 * horizon)
-    outcomes, next_state, probability, n_states, n_actions, stage_table = _kernel(P, horizon)
-    first = check_start(start, n_states)
+    matrix, n_states, n_actions, stage_table = _kernel(P, horizon)
+    read, exists = read_terms(terms, stage_table, n_states, n_actions)
+    outcomes, next_state, probability = _rows(matrix, exists)
     transitions = Transitions(n_states, n_actions, outcomes, next_state, probability, bool(shared_parameter))
     feature_map: Any = MAPS.get(features) if isinstance(features, str) else features
     if not hasattr(feature_map, "encode"):
         raise bad("features", f"{features!r} is unknown", cure=f"choose one of {', '.join(MAPS)}, or a feature map")
-    reward = _reward(R, transitions, stage_table, tilted=theta is not None)
-    reward, scale = _into_unit(reward, rescale)
+    reward = _reward("R", R, transitions, horizon, bool(exists.all()))
+    read["cost"] = _reward("cost", read.get("cost"), transitions, horizon, bool(exists.all()))
     encoding = feature_map.encode(transitions)
     parameter = _parameter(encoding, transitions, theta, horizon, stage_table)
     bound = float(np.linalg.norm(parameter, axis=1).max()) if param_bound is None else param_bound
@@ -155,42 +163,56 @@ def from_tabular(
         offset=encoding.offset,
         stage_table=stage_table,
         reward=reward,
-        start=first,
+        start=start,
         param_bound=bound,
         shared_parameter=transitions.shared_parameter,
         normalise=normalise,
-        states=states,
-        actions=actions,
+        **read,
     )
+    scale = RewardScale()
+    if rescale:
+        problem, scale = _rescaled(problem)
     return TabularMDP(problem, parameter * problem.feature_scale, scale)
+
+
+def _rescaled(problem: Problem) -> tuple[Problem, RewardScale]:
+    """The problem with results in [0, H], and the scale that undoes it; refused where an affine map does not."""
+    units = problem.units
+    if problem.discount != 1.0 or problem.terminal_reward is not None or problem.terminal is not None or units.cost:
+        told = "has no meaning with a cost, a discount, terminal states or terminal rewards"
+        raise bad("rescale", told, cure="leave it out: rewards of any scale are taken, results are in their units")
+    return replace(problem, units=PLAIN), RewardScale(units.low, units.scale)
 
 
 def _is_sparse(thing: Any) -> bool:
     return bool(scipy.sparse.issparse(thing))
 
 
-def _kernel(P: Any, horizon: int) -> tuple[IntArray, IntArray, FloatArray, int, int, Int32Array]:
-    """Check P; its positive entries, pair after pair, and which table a stage uses."""
+def _kernel(P: Any, horizon: int) -> tuple[Any, int, int, Int32Array]:
+    """P as CSR, a row per (table, state, action); the sizes, and which table a stage uses."""
     stage_table = np.zeros(horizon, dtype=np.int32)
     if _is_sparse(P) or (isinstance(P, Sequence) and len(P) > 0 and all(map(_is_sparse, P))):
-        matrix, n_states, n_actions = _sparse_kernel("P", P)
-    else:
-        dense = require_finite("P", P)
-        if dense.ndim not in (3, 4) or dense.shape[-3] != dense.shape[-1] or 0 in dense.shape:
-            cure = "give (S, A, S) or (H, S, A, S), or a scipy sparse (S*A, S)"
-            raise bad("P", f"has shape {dense.shape}", cure=cure)
-        n_states, n_actions = int(dense.shape[-3]), int(dense.shape[-2])
-        if dense.ndim == 4:
-            if len(dense) != horizon:
-                raise bad("P", f"has {len(dense)} stages, the horizon is {horizon}", cure="give one table per stage")
-            dense, stage_table = _distinct(dense)
-        matrix = scipy.sparse.csr_array(dense.reshape(-1, n_states))
+        return *_sparse_kernel("P", P), stage_table
+    dense = require_finite("P", P)
+    if dense.ndim not in (3, 4) or dense.shape[-3] != dense.shape[-1] or 0 in dense.shape:
+        cure = "give (S, A, S) or (H, S, A, S), or a scipy sparse (S*A, S)"
+        raise bad("P", f"has shape {dense.shape}", cure=cure)
+    n_states, n_actions = int(dense.shape[-3]), int(dense.shape[-2])
+    if dense.ndim == 4:
+        if len(dense) != horizon:
+            raise bad("P", f"has {len(dense)} stages, the horizon is {horizon}", cure="give one table per stage")
+        dense, stage_table = _distinct(dense)
+    return scipy.sparse.csr_array(dense.reshape(-1, n_states)), n_states, n_actions, stage_table
+
+
+def _rows(matrix: Any, exists: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The positive entries of the pairs that exist, pair after pair: counts, next states and probabilities."""
+    matrix.data[~np.repeat(exists.reshape(-1), np.diff(matrix.indptr))] = 0.0
     matrix.eliminate_zeros()
 
     def place(pair: int) -> tuple[int, ...]:
-        table, rest = divmod(pair, n_states * n_actions)
-        pairs = (rest // n_actions, rest % n_actions)
-        return pairs if matrix.shape[0] == n_states * n_actions else (table, *pairs)
+        where = tuple(int(i) for i in np.unravel_index(pair, exists.shape))
+        return where if len(exists) > 1 else where[1:]
 
     owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     wrong = np.flatnonzero(~((matrix.data >= 0) & np.isfinite(matrix.data)))
@@ -199,14 +221,13 @@ def _kernel(P: Any, horizon: int) -> tuple[IntArray, IntArray, FloatArray, int, 
         where = (*place(int(owner[entry])), int(matrix.indices[entry]))
         raise bad("P", f"{matrix.data[entry]:.6g} is not a probability", index=where, count=len(wrong))
     sums = np.asarray(matrix.sum(axis=1)).reshape(-1)
-    off = np.flatnonzero(np.abs(sums - 1.0) > SUM_SLACK)
+    off = np.flatnonzero((np.abs(sums - 1.0) > SUM_SLACK) & exists.reshape(-1))
     if len(off):
         what = "empty reachable set" if sums[off[0]] == 0 else f"sums to {sums[off[0]]:.9g}, not 1,"
-        cure = "divide each row by its sum; an absorbing state reaches itself with probability 1"
+        cure = "divide each row by its sum; an absorbing state reaches itself with probability 1; what does not exist"
+        cure += " is left out of available=, or listed in terminal="
         raise bad("P", f"{what} at (state, action)", index=place(int(off[0])), count=len(off), cure=cure)
-    probability = matrix.data / sums[owner]
-    outcomes = np.diff(matrix.indptr).astype(np.int64)
-    return outcomes, matrix.indices.astype(np.int64), probability, n_states, n_actions, stage_table
+    return np.diff(matrix.indptr).astype(np.int64), matrix.indices.astype(np.int64), matrix.data / sums[owner]
 
 
 def _sparse_kernel(argument: str, P: Any) -> tuple[Any, int, int]:
@@ -257,73 +278,27 @@ def _distinct(stages: FloatArray) -> tuple[FloatArray, Int32Array]:
     return np.stack(kept), which
 
 
-def _reward(R: Any, transitions: Transitions, stage_table: Int32Array, tilted: bool) -> FloatArray:
-    """Rewards (H, S, A), expected over the next state if they depend on it."""
-    t, horizon = transitions, len(stage_table)
-    pairs = (t.n_states, t.n_actions)
+def _reward(name: str, R: Any, transitions: Transitions, horizon: int, complete: bool) -> Any:
+    """Rewards or costs as :meth:`Problem.from_arrays` takes them; shapes that can be read in two ways are refused."""
+    t, pairs = transitions, (transitions.n_states, transitions.n_actions)
     if _is_sparse(R) or (isinstance(R, Sequence) and len(R) > 0 and all(map(_is_sparse, R))):
-        matrix, n_states, n_actions = _sparse_kernel("R", R)
+        matrix, n_states, n_actions = _sparse_kernel(name, R)
         if (n_states, n_actions) != pairs:
-            raise bad("R", f"is for {n_states} states and {n_actions} actions, P for {pairs[0]} and {pairs[1]}")
-        array: FloatArray = matrix.toarray().reshape(*pairs, t.n_states)
-    else:
-        array = require_finite("R", R)
+            raise bad(name, f"is for {n_states} states and {n_actions} actions, P for {pairs[0]} and {pairs[1]}")
+        require_memory(name, "rewards (S, A, S') as a dense table", t.n_states**2 * t.n_actions)
+        return matrix.toarray().reshape(*pairs, t.n_states)
+    if R is None or callable(R) or hasattr(R, "keys"):
+        return R
+    array = require_finite(name, R) if complete else np.asarray(R)  # what does not exist may have NaN
     by_stage, by_next = (horizon, *pairs), (*pairs, t.n_states)
     if array.shape == by_stage == by_next:
         cure = "give (H, S, A, S') or (S, A)"
-        raise bad("R", f"shape {array.shape} reads both as (H, S, A) and as (S, A, S')", cure=cure)
-    if array.shape == pairs:
-        return np.broadcast_to(array, by_stage)
-    if array.shape == by_stage:
-        return array
-    if array.shape == by_next:
-        array = np.broadcast_to(array, (horizon, *by_next))
-    if array.shape != (horizon, *by_next):
-        raise bad("R", f"has shape {array.shape}", cure=f"give {pairs}, {by_stage}, {by_next} or {(horizon, *by_next)}")
-    return _expected(array, transitions, stage_table, tilted)
-
-
-def _expected(array: FloatArray, transitions: Transitions, stage_table: Int32Array, tilted: bool) -> FloatArray:
-    """Rewards (H, S, A, S') averaged over the next state."""
-    t, n_pairs = transitions, transitions.n_states * transitions.n_actions
-    expected = np.empty(array.shape[:3])
-    for h, table in enumerate(stage_table):
-        first, last = np.searchsorted(t.pair, (table * n_pairs, (table + 1) * n_pairs))
-        local = t.pair[first:last] - table * n_pairs
-        paid = array[h].reshape(n_pairs, t.n_states)[local, t.next_state[first:last]]
-        begin = t.first_row[table * n_pairs : (table + 1) * n_pairs] - first
-        low, high = np.minimum.reduceat(paid, begin), np.maximum.reduceat(paid, begin)
-        uneven = np.flatnonzero(high > low)
-        if tilted and len(uneven):
-            raise bad(
-                "R",
-                "depends on the next state, whose probabilities the learner does not know, at (state, action)",
-                index=(int(uneven[0]) // t.n_actions, int(uneven[0]) % t.n_actions),
-                count=len(uneven),
-                cure="with theta give rewards of (state, action), or pay in the next state one step later",
-            )
-        mean = np.bincount(local, weights=t.probability[first:last] * paid, minlength=n_pairs)
-        expected[h] = np.clip(mean, low, high).reshape(expected[h].shape)  # rounding must not leave the range
-    return expected
-
-
-def _into_unit(reward: FloatArray, rescale: bool) -> tuple[FloatArray, RewardScale]:
-    """Rewards in [0, 1] as they are; others mapped affinely into it if ``rescale``, and refused otherwise."""
-    outside = np.argwhere((reward < 0) | (reward > 1))
-    if len(outside) == 0:
-        return reward, RewardScale()
-    if not rescale:
-        index = tuple(int(i) for i in outside[0])
+        raise bad(name, f"shape {array.shape} reads both as (H, S, A) and as (S, A, S')", cure=cure)
+    if array.shape not in (pairs, by_stage, by_next, (horizon, *by_next)):
         raise bad(
-            "R",
-            f"reward {reward[index]:.6g} is outside [0, 1] at (h, s, a)",
-            index=index,
-            count=len(outside),
-            cure="pass rescale=True, which maps rewards into [0, 1] and is undone by mdp.original_value",
+            name, f"has shape {array.shape}", cure=f"give {pairs}, {by_stage}, {by_next} or {(horizon, *by_next)}"
         )
-    low, high = float(reward.min()), float(reward.max())
-    scale = high - low if high > low else 1.0
-    return np.clip((reward - low) / scale, 0.0, 1.0), RewardScale(low, scale)
+    return array
 
 
 def _parameter(
@@ -366,9 +341,13 @@ def _fit(encoding: Encoding, transitions: Transitions) -> FloatArray:
     own = np.zeros(t.n_rows, dtype=np.int64) if t.shared_parameter else t.table
     score = np.asarray(features.multiply(fitted[own]).sum(axis=1)).reshape(-1)
     score += 0.0 if encoding.offset is None else encoding.offset
-    score -= np.maximum.reduceat(score, t.first_row)[t.pair]
+    begins, own = (
+        t.first_row[t.outcomes > 0],
+        np.repeat(np.arange(int((t.outcomes > 0).sum())), t.outcomes[t.outcomes > 0]),
+    )
+    score -= np.maximum.reduceat(score, begins)[own]
     weight = np.exp(score)
-    error = np.abs(weight / np.add.reduceat(weight, t.first_row)[t.pair] - t.probability)
+    error = np.abs(weight / np.add.reduceat(weight, begins)[own] - t.probability)
     if error.max() > FIT_SLACK:
         worst = int(error.argmax())
         raise bad(

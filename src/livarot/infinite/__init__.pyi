@@ -23,6 +23,8 @@ from .planning.discounted import solve_discounted as solve_discounted
 from .planning.optimistic import OptimisticAverage as OptimisticAverage
 from .planning.optimistic import OptimisticDiscounted as OptimisticDiscounted
 from .planning.optimistic import solve_optimistic as solve_optimistic
+from .planning.pessimistic import PessimisticDiscounted as PessimisticDiscounted
+from .planning.pessimistic import solve_pessimistic as solve_pessimistic
 from .planning.robust import RobustDiscounted as RobustDiscounted
 from .planning.robust import evaluate_robust as evaluate_robust
 from .planning.robust import robustness_curve as robustness_curve

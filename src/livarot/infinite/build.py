@@ -37,6 +37,8 @@ from livarot.model.building.validation import (
 from livarot.model.labels import Labels, check_labels
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.ragged import Rows
+from livarot.model.terms.rewards import Gains, next_gains
+from livarot.model.terms.rewards import normalise as normalised
 from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
@@ -179,6 +181,33 @@ def with_terms(mdp: InfiniteMDP, given: Any) -> InfiniteMDP:
     found = _finished(type(mdp), declared, given, problem.rows, mdp.stage.theta, (problem.param_bound, 1.0))
     scaled = replace(found.stage.problem, feature_scale=problem.stage.feature_scale, start=start)
     return type(mdp)(MNLMDP(scaled, mdp.stage.theta), found.terms)
+
+
+def with_horizon(mdp: InfiniteMDP, horizon: int) -> MNLMDP:
+    """See :meth:`InfiniteMDP.with_horizon`.  Stages are alike, so that their rewards are mapped into [0, 1] as one."""
+    problem, terms = mdp.problem, mdp.problem.terms
+    require_memory("horizon", "the rewards (H, S, A)", horizon * problem.n_states * problem.n_actions)
+    counts = problem.rows.outcomes.reshape(1, problem.n_states, problem.n_actions)
+    long = Long(counts, problem.rows.next_state.astype(np.int64), None, None, np.zeros(1, dtype=np.int32))
+    gains = Gains(terms.reward[None], None)
+    if terms.outcome_reward is not None:
+        gains = next_gains([terms.outcome_reward + np.repeat(terms.reward.reshape(-1), counts.reshape(-1))], long)
+    ends = terms.terminal if terms.terminal.any() else None
+    final = terms.terminal_reward if terms.terminal_reward.any() else None
+    gamma = 1.0 if terms.discount is None else terms.discount
+    paid = normalised(gains, final, long, ends, gamma, terms.costs)
+    stages = replace(
+        problem.stage,
+        horizon=horizon,
+        stage_table=np.zeros(horizon, dtype=np.int32),
+        reward=np.repeat(paid.reward, horizon, axis=0),
+        discount=gamma,
+        next_reward=None if paid.more is None else paid.more[0],
+        terminal_reward=paid.terminal_reward,
+        terminal=ends,
+        units=paid.units,
+    )
+    return MNLMDP(stages, mdp.stage.theta)
 
 
 def _read(n_states: int, n_actions: int, given: dict[str, Any]) -> tuple[Declared, dict[str, Any]]:

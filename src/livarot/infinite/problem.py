@@ -239,6 +239,17 @@ class InfiniteMDP:
         """
         return build.with_terms(self, terms)
 
+    @checked
+    def with_horizon(self, horizon: int) -> MNLMDP:
+        """The episodic model of the first ``horizon`` steps, in the same units; states that are terminal stay so.
+
+        >>> import livarot
+        >>> mdp = InfiniteMDP.from_mdp(livarot.envs.park_two_state()).with_terms(discount=0.9)
+        >>> livarot.solve(mdp.with_horizon(200)).value[0].round(6)
+        array([4.367418, 6.10052 ])
+        """
+        return build.with_horizon(self, horizon)
+
     def save(self, path: str | Path) -> None:
         """Write the model, in the user's terms, to one file (safetensors, no code inside), complete or not at all."""
         from livarot.infinite.file import save_infinite

@@ -30,7 +30,8 @@ from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite, require_number, shown
 from livarot.model.labels import Labels
 from livarot.model.ragged import Rows
-from livarot.model.terms.existing import check_available, check_terminal, number_named
+from livarot.model.terms.existing import check_available, check_terminal, number_named, refuse_others
+from livarot.model.terms.rewards import finite_answers
 
 LARGEST = 1e150
 TINY = 1e-3  # rewards in [0, 1] whose largest is below this are scaled too
@@ -206,8 +207,9 @@ def _pay_of_function(argument: str, given: Callable[..., Any], pairs: Pairs) -> 
     if required_arguments(given) >= 3:
         calls = zip(pairs.owner[pairs.kept].tolist(), pairs.rows.next_state[pairs.kept].tolist(), strict=True)
         return pay, pairs.spread(_answers(argument, [given(*divmod(p, n_actions), to) for p, to in calls]))
-    places = np.flatnonzero(pairs.exists)
-    pay.reshape(-1)[places] = _answers(argument, [given(*divmod(int(p), n_actions)) for p in places])
+    exists = pairs.exists.reshape(pairs.shape)
+    places = np.argwhere(exists)
+    pay[exists] = finite_answers(argument, [given(*place) for place in places.tolist()], places)
     return pay, None
 
 
@@ -220,13 +222,8 @@ def _answers(argument: str, answers: list[Any]) -> FloatArray:
 
 def _pay_of_pairs(argument: str, numbers: FloatArray, pairs: Pairs) -> FloatArray:
     """r(s, a) as an array: where there is no action it must be 0, missing (NaN) or infinite."""
-    exists, names = pairs.exists.reshape(pairs.shape), pairs.names
-    ghost = np.argwhere(~exists & np.isfinite(numbers) & (numbers != 0.0))
-    if len(ghost):
-        index = tuple(int(i) for i in ghost[0])
-        pair = names.pair_names(index[0] * names.n_actions + index[1])
-        message, cure = f"{pair} does not exist and has {numbers[index]:.6g}", "leave it 0 or NaN, or make it available"
-        raise bad(argument, message, index=index, count=len(ghost), cure=cure)
+    exists = pairs.exists.reshape(pairs.shape)
+    refuse_others(argument, numbers, exists)
     return require_finite(argument, np.where(exists, numbers, 0.0))
 
 

@@ -37,6 +37,8 @@ from livarot.storage import content_digest
 if TYPE_CHECKING:
     from livarot.model.episodes import Episodes
 
+WITHOUT_END = "it has no end: use the function of livarot.infinite, or give the model a horizon"
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -331,13 +333,21 @@ def not_a_model(given: Any, index: int | None = None) -> LivarotError:
         cure = f"make it: livarot.envs.make({given[:60]!r})"
     elif isinstance(given, Problem):
         cure = "a Problem does not say what theta is: give the MNLMDP"
+    elif without_end(given):
+        cure = WITHOUT_END
     return bad("mdp", message, index=index, cure=cure)
+
+
+def without_end(given: Any) -> bool:
+    """Is it a model of :mod:`livarot.infinite` (which is above this layer)?"""
+    return type(given).__name__ in ("InfiniteMDP", "InfiniteProblem")
 
 
 def require_problem(given: Any) -> None:
     """Refuse something that should have been a :class:`Problem`."""
     if not isinstance(given, Problem):
         cure = "give mdp.problem" if isinstance(given, MNLMDP) else "give a livarot.Problem"
+        cure = WITHOUT_END if without_end(given) else cure
         raise bad("problem", f"{type(given).__name__} is not a Problem", cure=cure)
 
 

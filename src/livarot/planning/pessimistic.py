@@ -78,15 +78,19 @@ def pessimistic_plan(
     True
     """
     require_problem(problem)
-    if solver is not None and not isinstance(solver, ShiftedPower):
-        raise bad("solver", f"{solver!r} is not ShiftedPower", cure="pass livarot.ShiftedPower(...)")
-    rule = WORST if solver is None else replace(WORST, settings=solver.settings())
-    plan: Any = optimistic_plan(problem, estimate, radius, rule)  # a rule with a bound: no part of it is None
+    plan: Any = optimistic_plan(problem, estimate, radius, worst_rule(solver))  # it has a bound: no part is None
     given = TIE * (1.0 + np.abs(plan.value[:, :-1]).max(axis=2)).sum(axis=1)
     policy, units, horizon = np.asarray(plan.policy, dtype=np.int32), problem.units, problem.horizon
     value = units.values(plan.value.swapaxes(0, 1), horizon).swapaxes(0, 1)
     lower, upper = (np.asarray(units.value(x, horizon)) for x in (plan.start_value - given, plan.upper))
     return PessimisticPlan(policy, value, lower, upper, plan.center, plan.gram, plan.radius)
+
+
+def worst_rule(solver: ShiftedPower | None) -> LaneRule:
+    """The rule whose value is a certified lower bound of the minimum, and whose bound is a minimum that was found."""
+    if solver is not None and not isinstance(solver, ShiftedPower):
+        raise bad("solver", f"{solver!r} is not ShiftedPower", cure="pass livarot.ShiftedPower(...)")
+    return WORST if solver is None else replace(WORST, settings=solver.settings())
 
 
 @inner

@@ -65,3 +65,29 @@ def test_scores_take_away_what_they_explain():
     found = interval(scores @ [5.0, -3.0, 1.0] + noise, 0.95, scores)
     assert 0.8 < found.standard_error * np.sqrt(200) < 1.2
     assert interval(noise, 0.95, rng.normal(size=(200, 150))).standard_error == interval(noise, 0.95).standard_error
+
+
+def test_an_episode_is_judged_by_a_regression_without_it():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(40, 3))
+    scores = np.column_stack((scores - scores.mean(axis=0), np.zeros(40)))  # as those of a maximum: they add up to 0
+    scores[:, 3] = scores[:, 0] - scores[:, 1]  # and one of them says nothing new
+    x = 2.0 + scores @ [1.0, 2.0, 0.0, 0.0] + rng.standard_t(3, size=40)
+    columns, total = np.column_stack((np.ones(40), scores)), 0.0
+    for i in range(40):
+        others = np.arange(40) != i
+        total += (x[i] - columns[i] @ np.linalg.lstsq(columns[others], x[others])[0]) ** 2
+    found = interval(x, 0.95, scores)
+    assert found.standard_error == pytest.approx(np.sqrt(total) / 40, rel=1e-10)
+    assert found.value == x.mean() and found.upper - found.value == pytest.approx(
+        2.028 * found.standard_error, rel=1e-3
+    )
+
+
+def test_one_episode_with_all_the_weight():
+    table = random_log(3)[1]
+    log = read_episodes(table, probability="b")
+    weight = np.zeros_like(log.reward)
+    weight[2] = 1.0
+    found = weighted_per_decision(log, weight)
+    assert found == pytest.approx(np.full(len(log), log.reward[2].sum()))

@@ -7,10 +7,17 @@ import pytest
 from scipy.stats import chi2, norm
 
 from livarot.data import Choices, MNLTransition
-from livarot.data.fitting.inference import _evidence_cost, finite_sample_set, likelihood_radius, likelihood_ratio_test
+from livarot.data.fitting.inference import (
+    _evidence_cost,
+    finite_sample_set,
+    likelihood_radius,
+    likelihood_ratio_test,
+    pairwise_radius,
+)
 from livarot.data.fitting.likelihood import log_likelihood, reach
 from livarot.data.fitting.newton import maximise
 from livarot.errors import LivarotError
+from tests.support.machine_logs import PAYS, fitted
 from tests.twins import data as naive
 
 
@@ -156,3 +163,37 @@ def test_the_set_shrinks_with_data():
         for d in (data, data.with_counts(4.0 * count), data.with_counts(100.0 * count))
     ]
     assert widths[0] > 1.7 * widths[1] > 3.0 * widths[2]
+
+
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_over_the_pairwise_radius_all_pairs_hold_together(homogeneous):
+    """Draws of N(theta_hat, Cov), and every pair's own chi-square, written out: as often as the level says or more."""
+    fit = fitted(900, stage=None if homogeneous else "week", homogeneous=homogeneous)
+    mdp = fit.to_mdp(PAYS, 3, "new", terminal="broken")
+    problem, level = mdp.problem, 0.8
+    found = fit.confidence_set(level, problem=problem)
+    sets = [found] if homogeneous else found
+    radius = pairwise_radius(problem, sets, level)
+    assert radius < min(own.radius for own in sets)
+    assert radius == pytest.approx(norm.isf((1.0 - level) / 2 / (2 * len(sets))), rel=1e-9)  # an action, a coefficient
+    rng = np.random.default_rng(0)
+    inside = np.ones(4000, dtype=bool)
+    for h in range(3 if not homogeneous else 1):
+        cov = np.linalg.inv(sets[h].matrix)
+        off = rng.multivariate_normal(np.zeros(2), cov, size=len(inside))
+        for s, a in np.ndindex(problem.n_states, problem.n_actions):
+            phi = problem.rows.features(problem.rows.pair(int(problem.stage_table[h]), s, a))
+            if len(phi) > 1:
+                apart = phi[1:] - phi[0]
+                seen = off @ apart.T
+                inside &= np.einsum("ni,ij,nj->n", seen, np.linalg.pinv(apart @ cov @ apart.T), seen) <= radius**2
+    assert level - 0.02 < inside.mean() < level + 0.06
+
+
+def test_pairs_that_need_every_direction_have_the_wald_radius():
+    log = {"state": ["a"] * 60, "action": ["x"] * 60, "next_state": ["a", "b", "c"] * 20}
+    states = {"state": ["a", "b", "c"], "u": [0.0, 1.0, 0.0], "v": [0.0, 0.0, 1.0]}
+    fit = MNLTransition(features=["u", "v"], reachable={"a": ["a", "b", "c"]}, states=states).fit(log)
+    problem = fit.to_mdp({"a": 1.0}, 2, "a", terminal=["b", "c"]).problem
+    own = fit.confidence_set(0.9, problem=problem)
+    assert pairwise_radius(problem, [own], 0.9) == own.radius == pytest.approx(np.sqrt(chi2.ppf(0.9, 2)))

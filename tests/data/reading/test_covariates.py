@@ -68,11 +68,15 @@ def test_equal_rows_are_one_set():
 
 def test_an_mdp_for_a_profile(fit):
     at = {"age": 70.0, "sex": "m"}
-    mdp = fit.to_mdp(REWARD, 4, "ill", at=at)
-    rows = pd.DataFrame([{"state": s, "action": a} | at for s in fit.states_ for a in fit.actions_])
+    with pytest.raises(LivarotError, match="no action is known in 1 states: 'dead'"):  # none was ever left: no guess
+        fit.to_mdp(REWARD, 4, "ill", at=at)
+    mdp = fit.to_mdp(REWARD, 4, "ill", at=at, terminal="dead")
+    rows = pd.DataFrame([{"state": s, "action": a} | at for s in ("ill", "well") for a in fit.actions_])
     kernel = transition_kernel(mdp)
-    assert kernel.prob.reshape(-1, 3) == pytest.approx(fit.predict_proba(rows), abs=1e-12)
-    young, old = (fit.to_mdp(REWARD, 4, "ill", at={"age": age, "sex": "f"}) for age in (45.0, 85.0))
+    starts = mdp.problem.rows.row_start[[fit.states_.index(s) * 2 for s in ("ill", "well")]]
+    found = np.concatenate([kernel.prob[first : first + 6] for first in starts]).reshape(-1, 3)
+    assert found == pytest.approx(fit.predict_proba(rows), abs=1e-12)
+    young, old = (fit.to_mdp(REWARD, 4, "ill", at={"age": age, "sex": "f"}, terminal="dead") for age in (45.0, 85.0))
     assert value_interval(fit, young).value > value_interval(fit, old).value
     assert support_check(fit, mdp).attrs["share"] >= 0.0
 
@@ -116,7 +120,8 @@ def test_files_keep_covariates(fit, tmp_path):
         assert again.columns_ == model.columns_ and again.dropped_ == model.dropped_
         at = {key: LOG[key].iloc[0] for key in again.choices_.design.names}
         np.testing.assert_array_equal(
-            again.to_mdp(REWARD, 3, "ill", at=at).theta, model.to_mdp(REWARD, 3, "ill", at=at).theta
+            again.to_mdp(REWARD, 3, "ill", at=at, terminal="dead").theta,
+            model.to_mdp(REWARD, 3, "ill", at=at, terminal="dead").theta,
         )
         assert str(again.summary()) == str(model.summary())
 

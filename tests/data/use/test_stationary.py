@@ -92,8 +92,8 @@ def test_optimistic_plans(fit, mdp):
     expected = infinite.solve_optimistic(mdp, covariance, level=0.9)
     np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-6)
     assert (found.upper >= infinite.solve(mdp).value - 1e-9).all()
-    with pytest.raises(LivarotError, match="mdp"):
-        plan_pessimistic(fit, mdp)
+    careful = plan_pessimistic(fit, mdp, 0.9)
+    assert careful.lower < float(mdp.problem.start @ infinite.solve(mdp).value) < float(mdp.problem.start @ found.upper)
 
 
 def test_optimistic_plans_with_stages_are_in_dollars(fit):

@@ -148,9 +148,28 @@ def test_the_start():
         from_gymnasium(Table(table), 2, start=7)
 
 
-def test_rewards_outside_the_unit_interval():
-    with pytest.raises(livarot.LivarotError, match=r"reward -.* is outside \[0, 1\].*rescale=True"):
-        from_gymnasium(gymnasium.make("CliffWalking-v1"), 20)
+def test_rewards_of_any_scale_and_the_terms_of_a_model():
+    cliff = gymnasium.make("CliffWalking-v1")
+    mdp, normalised = from_gymnasium(cliff, 20), from_gymnasium(cliff, 20, rescale=True)
+    value = livarot.solve(mdp).value
+    np.testing.assert_allclose(value, normalised.original_value(livarot.solve(normalised).value), rtol=0, atol=1e-11)
+    assert value[0] @ mdp.problem.start == pytest.approx(-13.0)
+    short = livarot.solve(from_gymnasium(cliff, 20, discount=0.5)).value
+    assert short[0] @ mdp.problem.start == pytest.approx(-2.0 * (1.0 - 0.5**13))
+
+
+def test_terms_are_about_the_states_of_the_environment():
+    """The additional state has every action, and is worth nothing at the end."""
+    table = {0: {a: [(0.5, 0, 0.0, True), (0.5, 1, 1.0, False)] for a in range(2)}}
+    table[1] = {a: [(1.0, 0, float(a), False)] for a in range(2)}
+    env = Table(table, [0.5, 0.5])
+    mdp = from_gymnasium(env, 3, available={0: [1], 1: [0]}, terminal_reward=[4.0, 8.0])
+    assert mdp.problem.n_states == 3
+    assert mdp.problem.available[0].tolist() == [[False, True], [True, False], [True, True]]
+    # 1 -> 0 pays 0; 0 ends with 1/2, else 1 and a step to 1
+    assert livarot.solve(mdp).value[0] == pytest.approx([0.5 * (1.0 + 0.5 * (1.0 + 8.0)), 0.5 * (1.0 + 4.0), 0.0])
+    masked = from_gymnasium(env, 3, available=np.array([[False, True], [True, False]]))
+    assert masked.problem.available[:, :2].tolist() == mdp.problem.available[:, :2].tolist()
 
 
 def outcome(*entries):

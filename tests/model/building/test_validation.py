@@ -129,7 +129,7 @@ FUNCTION_CASES = {
     "reward function NaN": (
         {"reward": lambda h, s, a: NAN if (h, s) == (1, 1) else 0.0},
         "reward",
-        (8,),
+        (1, 1, 0),
         2,
         None,
     ),

@@ -12,10 +12,16 @@ is; the third is biased by O(1/n) and varies less; the last is right if b or the
 
 With a discount, r_t is the discounted reward, and V_t and Q_t are multiplied by discount^t.
 
-A value is a mean of influences x_i plus a constant, so its standard error is sd(x)/sqrt(n); the ratio's influence is
-sum_t w_t (r_t - R_t)/mean(w_t), R_t the ratio.  If b was estimated, x is replaced by its residual on the scores
-(:mod:`livarot.data.evaluation.behaviour`).  Intervals are normal ones with Student's quantiles: for large n, and only
-as good as the tails of the weights are light (the effective sample size says so).
+A value is a mean of influences x_i, so its standard error is sd(x)/sqrt(n).  The influence of a ratio R_t is what the
+ratio loses without episode i (the jackknife): with l_it = w_it / sum_j w_jt,
+
+    x_i = sum_t R_t + (n - 1) l_it (r_it - R_t)/(1 - l_it)    centred, so that their mean is the estimate
+
+If b was estimated, x is replaced by its residual e on the scores (:mod:`livarot.data.evaluation.behaviour`), and the
+variance is sum_i e_i^2/(1 - h_i)^2 / n^2, h_i the leverage of the regression: e_i/(1 - h_i) is, to first order, the
+residual of an episode that took no part in it (HC3).  The factors 1/(1 - l) and 1/(1 - h) are 1 + O(1/n); without
+them an episode of large weight fits itself, and intervals are too short.  Intervals are normal ones with Student's
+quantiles: for large n, and only as good as the tails of the weights are light (the effective sample size says so).
 """
 
 from __future__ import annotations
@@ -67,11 +73,12 @@ def per_decision(log: LoggedEpisodes, weight: FloatArray) -> FloatArray:
 
 def weighted_per_decision(log: LoggedEpisodes, weight: FloatArray) -> FloatArray:
     """(n,) influences whose mean is the estimate; where no weight is positive a step counts as 0."""
-    mean = weight.mean(axis=0)
-    some = mean > 0.0
-    share = np.divide(weight, mean, out=np.zeros_like(weight), where=some)
-    ratio = (share * log.reward).mean(axis=0)
-    return np.asarray(ratio.sum() + (share * (log.reward - ratio)).sum(axis=1))
+    total = weight.sum(axis=0)
+    share = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0.0)
+    ratio = (share * log.reward).sum(axis=0)
+    rest = 1.0 - share
+    lost = np.divide(share * (log.reward - ratio), rest, out=np.zeros_like(share), where=rest > 0.0).sum(axis=1)
+    return np.asarray(ratio.sum() + (len(log) - 1) * (lost - lost.mean()))
 
 
 def doubly_robust(
@@ -103,10 +110,15 @@ def interval(influence: FloatArray, level: float, scores: FloatArray | None = No
     """Mean, standard error and interval; with scores, of the residuals on them."""
     n, value = len(influence), float(influence.mean())
     off, free = influence - value, n - 1
+    square = float(off @ off) / free / n
     if scores is not None and scores.shape[1] > 0:
-        fitted, _, rank, _ = np.linalg.lstsq(scores, off, rcond=1e-10)
+        basis, size, _ = np.linalg.svd(scores, full_matrices=False)
+        basis = basis[:, size > 1e-10 * size[0]]
+        rank = basis.shape[1]
         if 2 * rank < n:  # else too few episodes to tell: without the correction the error is too large, not too small
-            off, free = off - scores @ fitted, n - 1 - int(rank)
-    error = math.sqrt(float(off @ off) / free / n)
+            rest = 1.0 - 1.0 / n - (basis**2).sum(axis=1)
+            alone = np.divide(off - basis @ (basis.T @ off), rest, out=np.zeros(n), where=rest > 1e-10)
+            square, free = float(alone @ alone) / n**2, n - 1 - rank
+    error = math.sqrt(square)
     reach = float(student.ppf(0.5 + level / 2.0, free)) * error
     return Interval(value, error, value - reach, value + reach)

@@ -11,6 +11,9 @@ All of them are about episodes that begin as the logged ones do.  Model and doub
 granted.  Where no logged episode follows the policy to its end, weights cannot tell what comes after: then importance
 sampling (which would count it as 0) and doubly robust (whose standard error would not count the model's) are left out.
 
+Without an end the policy is stationary, and the estimates are those of the first steps, as many as the longest episode
+has, with what the later ones can add in their intervals (:mod:`livarot.data.evaluation.truncation`).
+
 Without ``cross_fit`` the same episodes determine the model and are evaluated with it.  That is harmless in
 large samples, since the model has finitely many parameters; with ``cross_fit=k`` the Q of an episode comes from a
 refit without its fold (k folds of episodes, drawn by ``seed``).
@@ -43,6 +46,7 @@ from livarot.data.evaluation.estimators import (
 )
 from livarot.data.evaluation.logged import LoggedEpisodes, read_episodes
 from livarot.data.evaluation.result import PolicyEvaluation
+from livarot.data.evaluation.truncation import completed, cut_model, later_rewards, stationary_policy
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
 from livarot.data.fitting.newton import maximise
 from livarot.data.reading.table import DataWarning
@@ -50,6 +54,7 @@ from livarot.data.use.intervals import start_value, value_and_gradient
 from livarot.data.use.policy_table import policy_array
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
+from livarot.infinite.problem import InfiniteMDP
 from livarot.model.probabilities import transition_kernel
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import evaluate_kernel
@@ -71,7 +76,7 @@ def evaluate_policy(
     log: Any,
     policy: Any,
     fit: MNLTransition | None = None,
-    mdp: MNLMDP | None = None,
+    mdp: MNLMDP | InfiniteMDP | None = None,
     *,
     behaviour: str = KINDS[0],
     level: float = 0.95,
@@ -86,9 +91,9 @@ def evaluate_policy(
     ----------
     log : :func:`livarot.data.read_episodes` of a table, or a table with the columns that it takes by default.
     policy : (H, S) actions or (H, S, A) probabilities in the order of the model's labels, or a table as
-        :func:`livarot.data.policy_table` makes (the path of one, too).
+        :func:`livarot.data.policy_table` makes (the path of one, too); (S,) or (S, A) if the model has no end.
     fit, mdp : a fit and its ``fit.to_mdp(...)``, for the estimators "model" and "doubly robust".  An ``mdp`` alone
-        gives the labels (and the rewards, if the log has none).
+        gives the labels (and the rewards, if the log has none).  Without an end it needs a discount below 1.
     behaviour : how the probabilities of the logged actions are estimated, if the log does not have them: "counts" per
         state, "stage counts" per state and step, "logit" in state and step.
     kind, n_resamples : interval of "model", "delta" or "bootstrap" of so many refits.
@@ -115,10 +120,16 @@ def evaluate_policy(
     if fit is not None:
         if mdp is None:
             raise bad("mdp", "is not given", cure="pass fit.to_mdp(...) too")
-        check_own(fit, mdp)
-    episodes = _discounted(log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp), mdp)
-    made = behaviour_of(episodes, behaviour)
-    table = policy_array(policy, episodes.labels, mdp, made.visits > 0)
+        check_own(fit, mdp.stage if isinstance(mdp, InfiniteMDP) else mdp)
+    episodes = log if isinstance(log, LoggedEpisodes) else read_episodes(log, mdp)
+    made, later = behaviour_of(episodes, behaviour), (0.0, 0.0)
+    if isinstance(mdp, InfiniteMDP):
+        _check_labels(episodes, mdp)
+        endless, mdp = mdp, cut_model(episodes, mdp)
+        table, later = stationary_policy(policy, episodes, endless), later_rewards(episodes, endless)
+    else:
+        table = policy_array(policy, episodes.labels, mdp, made.visits > 0)
+    episodes = _discounted(episodes, mdp)
     _check_log(episodes, table, mdp)
     weight = ratios(episodes, table, made.probability)
     found = {"behaviour": interval(episodes.total, level)}
@@ -134,7 +145,8 @@ def evaluate_policy(
             influence = _robust_influence(episodes, weight, table, fit, mdp, cross_fit, seed)
             found["doubly robust"] = interval(influence, level, made.scores)
     lost = _no_overlap(episodes, table, weight, made)
-    result = PolicyEvaluation(found, level, len(episodes), sizes, lost, made.kind)
+    truncation = 0.5 * (later[1] - later[0])
+    result = PolicyEvaluation(completed(found, later), level, len(episodes), sizes, lost, made.kind, truncation)
     _warn(result)
     return result
 
@@ -153,9 +165,7 @@ def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> No
         problem = f"an episode has {log.n_steps} steps, the policy {len(table)}"
         raise bad("log", problem, cure="give a policy for all steps, or cut the episodes")
     if mdp is not None:
-        own = labels_of(mdp)
-        if (log.labels.states, log.labels.actions) != (own.states, own.actions):
-            raise bad("log", "was read with other labels", cure="read it by read_episodes(table, mdp, ...)")
+        _check_labels(log, mdp)
         step = np.broadcast_to(np.arange(log.n_steps), log.state.shape)
         off = log.live & ~mdp.problem.reachable[step, log.state]
         if off.any():
@@ -163,6 +173,12 @@ def _check_log(log: LoggedEpisodes, table: FloatArray, mdp: MNLMDP | None) -> No
                 f"{int(off.sum())} logged steps are in states that the model's start cannot reach at that step: "
                 "a plan has no advice there"
             )
+
+
+def _check_labels(log: LoggedEpisodes, mdp: MNLMDP | InfiniteMDP) -> None:
+    own = labels_of(mdp)
+    if (log.labels.states, log.labels.actions) != (own.states, own.actions):
+        raise bad("log", "was read with other labels", cure="read it by read_episodes(table, mdp, ...)")
 
 
 def _by_model(
@@ -246,8 +262,8 @@ def _refit(log: LoggedEpisodes, fit: MNLTransition, kept: Any) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the fit has already warned about the data
         found = [
-            maximise(own, reg=float(fit.reg), tol=float(fit.tol), max_iter=int(fit.max_iter)).theta
-            for _, own in fit._groups(part)
+            maximise(own, reg=float(fit.reg), tol=float(fit.tol), max_iter=int(fit.max_iter), free=~held).theta
+            for (_, own), held in zip(fit._groups(part), fit.held_, strict=True)
         ]
     return np.stack(found)
 

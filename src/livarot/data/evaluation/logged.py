@@ -13,6 +13,7 @@ from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.table import Table, named, read_table
 from livarot.data.use.to_mdp import labels_of
 from livarot.errors import bad
+from livarot.infinite.problem import InfiniteMDP
 from livarot.model.labels import Labels, ModelLabels, refuse
 from livarot.model.problem import MNLMDP
 from livarot.system.sizes import require_memory
@@ -60,7 +61,7 @@ class LoggedEpisodes:
 @checked
 def read_episodes(
     table: Any,
-    model: MNLMDP | None = None,
+    model: MNLMDP | InfiniteMDP | None = None,
     *,
     episode: str = "episode",
     step: str = "step",
@@ -78,8 +79,8 @@ def read_episodes(
     episode, step, state, action : names of columns.  Steps are put in order within each episode; whole numbers must
         follow each other without a gap, and begin alike in all episodes.
     next_state : if there is such a column, it must agree with the state of the step that follows.
-    reward : column of rewards (negative costs; a terminal reward belongs to the last step), not discounted; if it is
-        None, or "reward" and not there, rewards are those of the model.
+    reward : column of rewards (negative costs), not discounted; if it is None, or "reward" and not there, rewards are
+        those of the model.  A terminal reward belongs to the last step, times the discount: it is paid a step later.
     probability : column with the probability of the logged action under the policy that made the log, if it is known.
 
     >>> log = {"episode": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": list("abaa"), "action": [0, 1, 1, 0],
@@ -157,18 +158,24 @@ def _probabilities(data: Table, name: str) -> FloatArray:
 
 
 def _rewards(
-    data: Table, reward: str | None, model: MNLMDP | None, row: IntArray, state: IntArray, action: IntArray
+    data: Table,
+    reward: str | None,
+    model: MNLMDP | InfiniteMDP | None,
+    row: IntArray,
+    state: IntArray,
+    action: IntArray,
 ) -> FloatArray:
     """Logged rewards, or those of the model."""
     if reward is not None and (reward in data or reward != "reward" or model is None):
         return np.asarray(_placed(np.asarray(data.numbers(reward, "reward"), dtype=np.float64), row))
     if model is None:
         raise bad("reward", "is not given, and there is no model", cure="name the column of rewards")
-    if model.problem.next_reward is not None or model.problem.terminal_reward is not None:
-        problem = "is not given, and the model's rewards depend on the next state"
-        raise bad("reward", problem, cure="name the column of rewards (with the terminal reward at the last step)")
-    horizon, n_steps = model.problem.horizon, row.shape[1]
-    if n_steps > horizon:
-        raise bad("table", f"an episode has {n_steps} steps, the model {horizon}", cure="give a longer horizon")
-    found = model.problem.units.reward(model.problem.reward[np.arange(n_steps), state, action])
+    episodic = model.with_horizon(row.shape[1]) if isinstance(model, InfiniteMDP) else model
+    if episodic.problem.next_reward is not None or episodic.problem.terminal_reward is not None:
+        told = "is not given, and the model's rewards depend on the next state"
+        raise bad("reward", told, cure="name the column of rewards (with the terminal reward at the last step)")
+    problem, n_steps = episodic.problem, row.shape[1]
+    if n_steps > problem.horizon:
+        raise bad("table", f"an episode has {n_steps} steps, the model {problem.horizon}", cure="give a longer horizon")
+    found = problem.units.reward(problem.reward[np.arange(n_steps), state, action])
     return np.where(row >= 0, found, 0.0)

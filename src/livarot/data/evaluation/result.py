@@ -33,6 +33,7 @@ class PolicyEvaluation:
     effective: FloatArray
     no_overlap: pd.DataFrame
     behaviour: str  # "known", "counts", "stage counts" or "logit"
+    truncation: float = 0.0  # without an end: how far steps after the log can move a value; in the intervals
 
     def __getitem__(self, name: str) -> Interval:
         if name not in self.estimates:
@@ -48,6 +49,9 @@ class PolicyEvaluation:
         """What to know beside the estimates, a line each."""
         size = f"effective sample size {self.effective[-1]:.1f} of {self.n_episodes} episodes"
         lines = [f"{100 * self.level:g} % intervals; behaviour {self.behaviour}; {size}"]
+        if self.truncation:
+            steps = f"the {len(self.effective)} logged steps"
+            lines.append(f"what comes after {steps} moves a value by at most {self.truncation:.4g}, in the intervals")
         if len(self.no_overlap):
             state, action = self.no_overlap.index[0]
             lines.append(f"no overlap: {len(self.no_overlap)} (state, action), such as {action!r} in {state!r}")

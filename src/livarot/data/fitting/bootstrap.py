@@ -76,6 +76,7 @@ def bootstrap(
     require_memory("n_resamples", "the refitted parameters", n_resamples * thetas.size)
     draws = _Draws(choices, groups, thetas, resample)
     found = np.empty((n_resamples, *thetas.shape))
+    settings: dict[str, Any] = {"reg": float(fit.reg), "tol": TOLERANCE, "max_iter": int(fit.max_iter)}
     n_failed, kept = 0, 0
     for b in range(n_resamples):
         rng = stream(seed, f"bootstrap {b}")
@@ -84,7 +85,7 @@ def bootstrap(
                 warnings.simplefilter("ignore", DataWarning)  # the fit has already warned about the data
                 for k, count in enumerate(draws.counts(rng)):
                     drawn = groups[k].with_counts(count)
-                    own = maximise(drawn, reg=float(fit.reg), tol=TOLERANCE, max_iter=int(fit.max_iter))
+                    own = maximise(drawn, free=~fit.held_[k], **settings)
                     if not own.converged:
                         raise bad("data", "no convergence")
                     found[kept, k] = own.theta

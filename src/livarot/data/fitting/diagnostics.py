@@ -146,15 +146,16 @@ def influence(fit: MNLTransition) -> pd.DataFrame:
 
 def _one_step(choices: Choices, theta: FloatArray, hessian: FloatArray) -> tuple[FloatArray, IntArray]:
     """Steps (n, d), and the observed rows they belong to."""
-    steps, rows = [], []
+    steps, rows, free = [], [], np.diag(hessian) > 0.0  # the others are held at 0
     for block in blocks(choices):
         centred, p = centred_rows(choices, block, theta)
         seen = np.flatnonzero(choices.count[block.begin : block.end] > 0)
         for row, g in zip(seen, choices.set_of_row[block.begin + seen], strict=True):
             inside = slice(int(choices.start[g]) - block.begin, int(choices.start[g + 1]) - block.begin)
-            one = (centred[inside] * p[inside, None]).T @ centred[inside]
+            one, step = (centred[inside] * p[inside, None]).T @ centred[inside], np.zeros(choices.dim)
             try:
-                steps.append(-np.linalg.solve(hessian - one, centred[row]))
+                step[free] = -np.linalg.solve((hessian - one)[np.ix_(free, free)], centred[row, free])
+                steps.append(step)
             except np.linalg.LinAlgError as error:
                 problem = "without one observation there is no estimate"
                 raise bad("fit", problem, index=int(block.begin + row), cure="set reg > 0, or collect more") from error
@@ -174,7 +175,7 @@ def likelihood_ratio(small: MNLTransition, large: MNLTransition) -> LikelihoodRa
     extra = _outside(small, large)
     if extra:
         raise bad("small", f"has {extra[0]!r}, which the larger model cannot express", cure="the models must be nested")
-    df = int(large.theta_.size - small.theta_.size)
+    df = large.n_parameters_ - small.n_parameters_
     near = abs(small.null_log_likelihood_ - large.null_log_likelihood_) <= 1e-9 * (
         1.0 + abs(small.null_log_likelihood_)
     )

@@ -33,7 +33,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from livarot.core.arguments import checked
 from livarot.core.arrays import FloatArray, IntArray
 from livarot.data.fitting.sandwich import variance_along
-from livarot.data.fitting.summary import coefficient_table, column_names
+from livarot.data.fitting.summary import coefficient_table, estimated
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.columns import constant_within
 from livarot.data.reading.table import read_table
@@ -359,7 +359,7 @@ def relative_risk_ratios(fit: MNLTransition, level: float = 0.95) -> pd.DataFram
     """exp(coefficient), by which one more unit multiplies the odds against the reference, with its interval."""
     check_is_fitted(fit, "theta_")
     tables = []
-    for names, theta, cov in zip(column_names(fit), np.atleast_2d(fit.theta_), fit._covariances(), strict=True):
+    for names, theta, cov in estimated(fit):
         table = coefficient_table(names, theta, cov, level)
         ratio = np.exp(table["coef"])
         ends = {name: np.exp(table[name]) for name in ("lower", "upper")}

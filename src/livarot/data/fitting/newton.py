@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from livarot.core.arrays import FloatArray
+from livarot.core.arrays import BoolArray, FloatArray
 from livarot.data.fitting.likelihood import Derivatives, block_starts, derivatives
 from livarot.data.fitting.separation import NotIdentified, check_identified, separation
 from livarot.data.reading.choices import Choices
@@ -82,10 +82,18 @@ def maximise(
     max_iter: int = 100,
     where: str = "",
     at_zero: Derivatives | None = None,
+    free: BoolArray | None = None,
 ) -> Maximum:
     """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage.
 
-    ``at_zero`` are the derivatives at theta = 0, if they are known already."""
+    ``at_zero`` are the derivatives at theta = 0, if they are known already.  Coefficients that are not ``free`` are
+    held at 0; the gradient and the Hessian are 0 there too."""
+    if free is not None and not free.all():
+        kept = np.flatnonzero(free)
+        few = maximise(choices.keep_columns(kept.tolist()), reg=reg, tol=tol, max_iter=max_iter, where=where)
+        whole, hessian = np.zeros((2, choices.dim)), np.zeros((choices.dim, choices.dim))
+        whole[:, kept], hessian[np.ix_(kept, kept)] = (few.theta, few.gradient), few.hessian
+        return few._replace(theta=whole[0], gradient=whole[1], hessian=hessian)
     zero = _point(choices, np.zeros(choices.dim), reg, at=at_zero)
     _remarks(choices, reg, where)
     check_identified(choices, zero.at, ridge=reg > 0.0, where=where)
@@ -200,7 +208,9 @@ def _refuse_separable(choices: Choices, theta: FloatArray, spread: FloatArray, w
     )
     cure = "set reg > 0, drop or merge these columns, or collect choices that contradict them"
     error = bad(f"column {found.columns[0]!r}", problem, count=len(found.columns), cure=cure)
-    raise NotIdentified.of(error, "separable", found.columns, found.direction)
+    refused = NotIdentified.of(error, "separable", found.columns, found.direction)
+    refused.choices = choices
+    raise refused
 
 
 def _sample_start(choices: Choices, reg: float, scale: FloatArray, stride: int) -> FloatArray | None:

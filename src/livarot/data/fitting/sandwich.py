@@ -35,7 +35,15 @@ KINDS = ("hessian", "sandwich", "cluster")
 
 
 def inverse(matrix: FloatArray, argument: str = "hessian") -> FloatArray:
-    """The inverse of a positive definite matrix, scaled to a unit diagonal first."""
+    """The inverse of a positive definite matrix, scaled to a unit diagonal first.
+
+    Rows and columns of zeros belong to coefficients that are held at 0: they stay as they are.
+    """
+    free = matrix.any(axis=1)
+    if free.any() and not free.all():
+        whole = np.zeros_like(matrix)
+        whole[np.ix_(free, free)] = inverse(matrix[np.ix_(free, free)], argument)
+        return whole
     size = np.sqrt(np.diag(matrix))
     if not (size > 0).all():
         raise bad(argument, "is not positive definite", cure="drop columns that cancel, or set reg > 0")

@@ -41,6 +41,7 @@ class NotIdentified(LivarotError):
     kind: str = "collinear"
     columns: tuple[str, ...] = ()
     direction: FloatArray
+    choices: Choices | None = None  # that are separable
 
     @classmethod
     def of(cls, error: LivarotError, kind: str, columns: Sequence[str], direction: FloatArray) -> NotIdentified:
@@ -73,7 +74,7 @@ def check_identified(choices: Choices, at_zero: Derivatives, *, ridge: bool, whe
         error = bad(f"column {names[0]!r}", problem, index=0, count=len(names), cure=cure)
         if not ridge:
             raise NotIdentified.of(error, "constant", names, dead.astype(np.float64))
-        told.append(f"{text} cancel from the probabilities")
+        told.append(f"{text} never vary in what was met")
     for combination in dependencies(at_zero.hessian, ~dead):
         names = [name for name, share in zip(choices.columns, combination, strict=True) if share]
         text = ", ".join(map(repr, names))

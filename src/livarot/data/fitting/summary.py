@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,18 +142,17 @@ def coefficient_table(names: list[str], theta: FloatArray, cov: FloatArray, leve
     )
 
 
-def column_names(fit: MNLTransition) -> list[list[str]]:
-    """The names of the coefficients of each parameter, with the stage where there are several."""
-    if fit.homogeneous:
-        return [list(fit.columns_)]
-    return [[f"{name} @ {stage}" for name in fit.columns_] for stage in fit.stages_ or ()]
+def estimated(fit: MNLTransition) -> Iterator[tuple[list[str], FloatArray, FloatArray]]:
+    """Names, estimates and covariance of each parameter, without coefficients that are held at 0."""
+    for k, (held, cov) in enumerate(zip(fit.held_, fit._covariances(), strict=True)):
+        free = np.flatnonzero(~held)
+        where = "" if fit.homogeneous or fit.stages_ is None else f" @ {fit.stages_[k]}"
+        yield [f"{fit.columns_[j]}{where}" for j in free], np.atleast_2d(fit.theta_)[k, free], cov[np.ix_(free, free)]
 
 
 def summarise(fit: MNLTransition, level: float) -> Summary:
     """See :meth:`livarot.data.MNLTransition.summary`."""
-    thetas = np.atleast_2d(fit.theta_)
-    both = zip(column_names(fit), thetas, fit._covariances(), strict=True)
-    tables = [coefficient_table(names, theta, cov, level) for names, theta, cov in both]
+    tables = [coefficient_table(names, theta, cov, level) for names, theta, cov in estimated(fit)]
     return Summary(pd.concat(tables), {**_left(fit), **_right(fit)}, level)
 
 
@@ -161,12 +161,14 @@ def _left(fit: MNLTransition) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "No. choices": float(choices.n_observations),
         "No. choice sets": int(choices.n_sets),
-        "Parameters": int(fit.theta_.size),
+        "Parameters": fit.n_parameters_,
         "Ridge": float(fit.reg),
         "Covariance": fit.covariance_kind_,
         "Converged": fit.converged_,
         "Columns dropped": len(fit.dropped_),
     }
+    if fit.held_.any():
+        facts["Held at 0"] = int(fit.held_.sum())
     if choices.cluster is not None:
         facts["Clusters"] = len(np.unique(choices.cluster))
     if choices.log_weight is not None:
@@ -188,7 +190,7 @@ def _right(fit: MNLTransition) -> dict[str, Any]:
         wald = joint_test(fit, np.ones(len(fit.columns_), dtype=bool))
         facts |= {"Wald chi2": wald.statistic, "Wald p-value": f"{wald.p_value:.3g}"}
     else:
-        test = likelihood_ratio_test(null, value, int(fit.theta_.size))
+        test = likelihood_ratio_test(null, value, fit.n_parameters_)
         facts |= {"LR chi2": test.statistic, "LR p-value": f"{test.p_value:.3g}"}
     if fit.choices_.log_weight is None:
         facts |= {"AIC": fit.aic_, "BIC": fit.bic_}

@@ -60,7 +60,8 @@ def joint_test(fit: MNLTransition, columns: BoolArray) -> Wald:
     """The Wald test that these coefficients are zero, at all stages."""
     statistic, df = 0.0, 0
     for theta, cov in zip(np.atleast_2d(fit.theta_), fit._covariances(), strict=True):
-        own, part = theta[columns], cov[np.ix_(columns, columns)]
+        tested = columns & (np.diag(cov) > 0.0)  # not those that are held at 0
+        own, part = theta[tested], cov[np.ix_(tested, tested)]
         size = np.sqrt(np.diag(part))
         try:
             solved = cho_solve(cho_factor(part / size / size[:, None], lower=True), own / size)
@@ -95,15 +96,15 @@ def lr_test(fit: MNLTransition, term: str | Sequence[str]) -> LikelihoodRatio:
     if fit.choices_.log_weight is not None or fit.choices_.cluster is not None:
         raise bad("fit", "has weights or clusters, so its likelihood cannot be compared", cure="use wald_test")
     out = chosen_columns(fit, term)
-    kept = [int(j) for j in np.flatnonzero(~out)]
     small = 0.0
-    for (where, part), found in zip(fit._groups(fit.choices_), fit.maxima_, strict=True):
-        if kept:
-            own = maximise(part.keep_columns(kept), tol=float(fit.tol), max_iter=int(fit.max_iter), where=where)
+    for (where, part), found, held in zip(fit._groups(fit.choices_), fit.maxima_, fit.held_, strict=True):
+        free = ~out & ~held
+        if free.any():
+            own = maximise(part, tol=float(fit.tol), max_iter=int(fit.max_iter), where=where, free=free)
             small += own.log_likelihood
         else:
             small += found.null_log_likelihood
-    return likelihood_ratio_test(small, fit.log_likelihood_, int(out.sum()) * len(fit.maxima_))
+    return likelihood_ratio_test(small, fit.log_likelihood_, int((out & ~fit.held_).sum()))
 
 
 @checked

@@ -13,9 +13,11 @@ A table with the ``chosen`` (or ``choice``) column has the first layout, any oth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from livarot.data.reading.alternatives import from_alternatives
 from livarot.data.reading.choices import Choices
@@ -37,6 +39,16 @@ def with_action(table: Table, columns: Columns, like: Choices | None = None) -> 
     if columns.warn_of_action:
         warn("there is no column 'action': a Markov chain, with one action; say action=None, or name the column")
     return table.with_column(columns.action, np.full(table.n_rows, ONLY, dtype=object))
+
+
+def with_target(table: Table, y: Any, name: str) -> Table:
+    """A table with one more column: what was chosen, given apart from it."""
+    if not isinstance(y, Iterable) or isinstance(y, str):
+        raise bad("y", f"is a {type(y).__name__}", cure="give one entry per row")
+    values = y if isinstance(y, pd.Series) else pd.Series(list(y))
+    if len(values) != table.n_rows:
+        raise bad("y", f"has {len(values)} entries for {table.n_rows} rows")
+    return table.with_column(name, values.reset_index(drop=True))
 
 
 def read_choices(data: Any, columns: Columns, *, by_stage: bool = False, like: Choices | None = None) -> Choices:

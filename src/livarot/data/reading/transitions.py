@@ -303,5 +303,6 @@ def locate_rows(choices: Choices, table: Table, columns: Columns) -> IntArray:
         i = int(lost[0])
         pair = (labels.states[int(state[i])], labels.actions[int(action[i])])
         problem = f"{len(lost)} rows have a (state, action) without a reachable set, such as {pair!r}"
-        raise bad(named(columns.state), problem, index=i, count=len(lost), cure="give its set in reachable=")
+        cure = "give its set in reachable=; if it has one, its own columns were dropped for want of data"
+        raise bad(named(columns.state), problem, index=i, count=len(lost), cure=cure)
     return sets

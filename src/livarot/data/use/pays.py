@@ -5,7 +5,7 @@ Every available (state, action) needs a number: one that is missing is an error,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ from livarot.core.arguments import required_arguments
 from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.data.reading.columns import Columns
 from livarot.data.reading.table import read_table
-from livarot.errors import bad, require_finite, require_number, shown
+from livarot.errors import LivarotError, bad, require_finite, require_number, shown
 from livarot.model.labels import Labels, ModelLabels
+from livarot.model.terms.existing import refuse_others
 
 GIVE = "give a number for every available (state, action), also where it is 0"
 
@@ -76,17 +77,20 @@ Found = tuple[FloatArray | None, FloatArray | None]  # (S, A) or (H, S, A), or o
 
 
 def _of_array(argument: str, given: Any, steps: Steps, horizon: int | None) -> Found:
-    """Numbers in the order of the labels; those of actions that do not exist are not looked at."""
+    """Numbers in the order of the labels; one for an action that does not exist is refused."""
     known, n_actions = len(steps.labels.states), len(steps.labels.actions)
     try:
         array = np.ma.filled(np.ma.asarray(given).astype(np.float64), np.nan)
     except (TypeError, ValueError) as error:
         cure = "give numbers, a table, a mapping from names, or a function of names"
         raise bad(argument, f"is not an array of numbers ({error})", cure=cure) from error
-    if array.shape in ((), (known,)):
+    spread = array.shape in ((), (known,))
+    if spread:
         array = np.broadcast_to(array[..., None] if array.ndim else array, (known, n_actions))
     paid = steps.paid[:known]
     if array.shape in ((known, n_actions), (horizon, known, n_actions)):
+        if not spread:
+            refuse_others(argument, array, np.broadcast_to(paid, array.shape))
         require_finite(argument, np.where(paid, array, 0.0))
         return array, None
     if array.shape == (known, n_actions, known):
@@ -102,16 +106,31 @@ def _of_function(argument: str, given: Callable[..., Any], steps: Steps) -> Foun
     """A function of the names (state, action) or (state, action, next_state), asked about what can be done."""
     states, actions = steps.labels.states, steps.labels.actions
     if required_arguments(given) == 3:
-        rows = np.zeros(len(steps.state))
+        rows, places = np.zeros(len(steps.state)), list[Any]()
         for i in np.flatnonzero(steps.asked).tolist():
             to = int(steps.next_state[i])
             after = states[to] if to < len(states) else None  # the sink has no name of the user's
-            rows[i] = require_number(argument, given(states[steps.state[i]], actions[steps.action[i]], after))
+            places.append((states[steps.state[i]], actions[steps.action[i]], after))
+        rows[steps.asked] = _numbers(argument, places, [given(*place) for place in places])
         return None, rows
-    array = np.zeros((len(states), len(actions)))
-    for s, a in np.argwhere(steps.paid[: len(states)]).tolist():
-        array[s, a] = require_number(argument, given(states[s], actions[a]))
+    array, paid = np.zeros((len(states), len(actions))), steps.paid[: len(states)]
+    places = [(states[s], actions[a]) for s, a in np.argwhere(paid).tolist()]
+    array[paid] = _numbers(argument, places, [given(*place) for place in places])
     return array, None
+
+
+def _numbers(argument: str, keys: Sequence[Any], values: Sequence[Any]) -> list[float]:
+    """Finite numbers; others are refused with the first key."""
+    found, wrong = [], list[int]()
+    for i, value in enumerate(values):
+        try:
+            found.append(require_number(argument, value))
+        except LivarotError:
+            wrong.append(i)
+    if wrong:
+        message = f"{shown(keys[wrong[0]])} has {shown(values[wrong[0]])}, not a finite number"
+        raise bad(argument, message, count=len(wrong), cure="give finite numbers")
+    return found
 
 
 def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
@@ -124,9 +143,10 @@ def _of_mapping(argument: str, given: Mapping[Any, Any], steps: Steps) -> Found:
     if any(len(_parts(key, states)) == 3 for key in given):
         happens = set(zip(steps.state.tolist(), steps.action.tolist(), steps.next_state.tolist(), strict=True))
     foreign: list[Any] = []
-    for key, value in given.items():
-        number, parts = require_number(argument, value), _parts(key, states)
-        places = tuple(_place(argument, key, part, labels) for part, labels in zip(parts, (states, actions, states)))  # noqa: B905
+    _refuse_unknown(argument, given, steps.labels)
+    for key, number in zip(given, _numbers(argument, [*given], [*given.values()]), strict=True):
+        parts = _parts(key, states)
+        places = tuple(labels.index(part) for part, labels in zip(parts, (states, actions, states), strict=False))
         if len(parts) == 1:
             by_state[places[0]] = number
             if number != 0.0 and not steps.paid[places[0]].any():
@@ -161,15 +181,25 @@ def _parts(key: Any, states: Labels) -> tuple[Any, ...]:
     return (key,) if whole else key
 
 
-def _place(argument: str, key: Any, part: Any, labels: Labels) -> int:
-    try:
-        known = part in labels
-    except TypeError:
-        known = False
-    if not known:
+def _refuse_unknown(argument: str, given: Mapping[Any, Any], labels: ModelLabels) -> None:
+    """Refuse keys with names that the model does not have."""
+    kinds, wrong = (labels.states, labels.actions, labels.states), list[tuple[Any, Labels]]()
+    for key in given:
+        for part, own in zip(_parts(key, labels.states), kinds, strict=False):
+            if not _named(part, own):
+                wrong.append((key, own))
+                break
+    if wrong:
         forms = "a state, a (state, action) or a (state, action, next_state)"
-        raise bad(argument, f"{shown(key)} is not {forms} of the model", cure=f"names are {labels!r}")
-    return labels.index(part)
+        told = f"{shown(wrong[0][0])} is not {forms} of the model"
+        raise bad(argument, told, count=len(wrong), cure=f"names are {wrong[0][1]!r}")
+
+
+def _named(part: Any, labels: Labels) -> bool:
+    try:
+        return part in labels
+    except TypeError:
+        return False
 
 
 def _require_all(argument: str, lost: BoolArray, labels: ModelLabels) -> None:

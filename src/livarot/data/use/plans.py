@@ -31,6 +31,7 @@ from livarot.core.arguments import checked
 from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.data.fitting.bootstrap import bootstrap, check_own, kernels
+from livarot.data.fitting.inference import pairwise_radius
 from livarot.data.fitting.sandwich import inverse
 from livarot.data.use.intervals import as_probabilities, value_and_gradient
 from livarot.data.use.to_mdp import labels_of
@@ -63,22 +64,39 @@ def plan_optimistic(
     an end it is what :func:`livarot.infinite.solve_optimistic` gives for the same set.
     """
     if isinstance(mdp, InfiniteMDP):
-        check_own(fit, mdp.stage)
-        own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
-        assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
-        return infinite.solve_optimistic(mdp, inverse(own.matrix, "confidence set"), radius=own.radius, rule=rule)
+        return infinite.solve_optimistic(mdp, **stationary_set(fit, mdp, level, kind), rule=rule)
     plan: Plan = optimistic_plan(mdp.problem, *confidence_ellipsoids(fit, mdp, level, kind), rule)
     return plan.in_units(mdp.problem)
 
 
-def confidence_ellipsoids(fit: MNLTransition, mdp: MNLMDP, level: float, kind: str) -> tuple[Estimate, float]:
-    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius."""
+def stationary_set(
+    fit: MNLTransition, mdp: InfiniteMDP, level: float, kind: str, *, pairwise: bool = False
+) -> dict[str, Any]:
+    """:func:`confidence_ellipsoids` as :mod:`livarot.infinite` takes them: a covariance and a radius."""
+    check_own(fit, mdp.stage)
+    own = fit.confidence_set(level, kind, problem=mdp.stage.problem)
+    assert isinstance(own, Ellipsoid)  # noqa: S101 (there is one parameter)
+    small = pairwise_radius(mdp.stage.problem, [own], level) if pairwise and kind == "wald" else own.radius
+    return {"covariance": inverse(own.matrix, "confidence set"), "radius": min(small, own.radius)}
+
+
+def confidence_ellipsoids(
+    fit: MNLTransition, mdp: MNLMDP, level: float, kind: str, *, pairwise: bool = False
+) -> tuple[Estimate, float]:
+    """``fit.confidence_set(level, kind)`` as an :class:`Estimate` of one replica and its radius.
+
+    ``pairwise`` Wald sets are smaller: bounds of all (state, action) hold over them, and nothing else is promised.
+    """
     check_own(fit, mdp)
     found = fit.confidence_set(level, kind, problem=mdp.problem)
     sets = [found] if isinstance(found, Ellipsoid) else found
     radius = max(own.radius for own in sets)
     if radius == 0.0:
         raise bad("level", "the confidence set is a point")
+    if pairwise and kind == "wald":
+        small = pairwise_radius(mdp.problem, sets, level)
+        if small < min(own.radius for own in sets):
+            radius, sets = small, [Ellipsoid(own.center, own.matrix, small) for own in sets]
     # one radius for all stages: |theta - c|_A <= r_k is |theta - c|_{A (r/r_k)^2} <= r
     dense = np.stack([own.matrix * (radius / own.radius) ** 2 for own in sets])
     center = np.stack([own.center for own in sets])
@@ -184,13 +202,7 @@ def support_check(
     *other* pairs determined, or from ``unseen=``.  Without an end visits are discounted, (1 - discount) sum discount^t,
     so that they add up to 1, and there is no ``first_stage``.
     """
-    if isinstance(mdp, InfiniteMDP):
-        check_own(fit, mdp.stage)
-        visits = discounted_visits(mdp, policy)[None]
-    else:
-        check_own(fit, mdp)
-        table = as_probabilities(mdp.problem, solve(mdp).policy if policy is None else policy)
-        visits = value_and_gradient(mdp.problem, transition_kernel(mdp), table)[2]
+    visits = expected_visits(fit, mdp, policy)
     labels, count, total = labels_of(mdp), observed_counts(fit, mdp), visits.sum(axis=0)
     rows = [(int(s), int(a)) for s, a in np.argwhere((total > 0.0) & (count < min_count) & decided(fit, mdp)[:, None])]
     frame = pd.DataFrame(
@@ -214,6 +226,16 @@ def decided(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP) -> BoolArray:
     found[fit.choices_.state] = True
     found[len(fit.states_) :] = True  # the sink of unseen="sink" is reached by what was never logged
     return found if terminal is None else np.asarray(found & ~terminal)
+
+
+def expected_visits(fit: MNLTransition, mdp: MNLMDP | InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:
+    """P(s_h = s, a_h = a) of a policy under the fit, (H, S, A); without an end discounted ones, (1, S, A)."""
+    if isinstance(mdp, InfiniteMDP):
+        check_own(fit, mdp.stage)
+        return discounted_visits(mdp, policy)[None]
+    check_own(fit, mdp)
+    table = as_probabilities(mdp.problem, solve(mdp).policy if policy is None else policy)
+    return value_and_gradient(mdp.problem, transition_kernel(mdp), table)[2]
 
 
 def discounted_visits(mdp: InfiniteMDP, policy: NDArray[Any] | None) -> FloatArray:

@@ -94,7 +94,7 @@ def policy_array(policy: Any, labels: ModelLabels, mdp: MNLMDP | None, visited: 
     (T, S)); others get the first action.
     """
     sizes = len(labels.states), len(labels.actions)
-    if isinstance(policy, str | Path | pd.DataFrame):
+    if isinstance(policy, str | Path | pd.DataFrame | Table):
         return _from_table(read_table(policy), labels, mdp, visited)
     if mdp is not None:
         return as_probabilities(mdp.problem, policy)
@@ -149,7 +149,8 @@ def _from_table(table: Table, labels: ModelLabels, mdp: MNLMDP | None, visited: 
     if len(lost):
         h, s = (int(i) for i in lost[0])
         problem = f"no action for {labels.states[s]!r} at stage {h}"
-        raise bad("policy", problem, index=(h, s), count=len(lost), cure="list every state that can be reached")
+        cure = "list every state that can be reached; a plan from one start has those that follow it only"
+        raise bad("policy", problem, index=(h, s), count=len(lost), cure=cure)
     stage, state = np.nonzero(~listed)
     found[stage, state, 0 if mdp is None else first_actions(mdp.problem)[stage, state]] = 1.0
     return found

@@ -8,9 +8,9 @@ exactly H steps.  So a transition that ends an episode leads to an absorbing sta
 * if a state can also be the start, or be entered without ending the episode, the transitions that end in it lead to one
   additional state, number S, so that both cases stay apart.
 
-Repeated next states are added up, and rewards are averaged: r(s, a) = sum_i p_i r_i.  Values are exactly those of the
-environment stopped after H steps, for all states that the start can reach.  For environments that do not expose ``P``
-there is :func:`livarot.learn`.
+Repeated next states are added up, and rewards are averaged: r(s, a) = sum_i p_i r_i, which a learner is told.  Values
+are exactly those of the environment stopped after H steps, for all states that the start can reach.  For environments
+that do not expose ``P`` there is :func:`livarot.learn`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from livarot.envs.tabular import TabularMDP, from_tabular
 from livarot.errors import bad, require_positive_int
 from livarot.model.building.validation import check_start
 from livarot.model.labels import check_labels
+from livarot.model.terms.existing import check_available, check_terminal
+from livarot.model.terms.rewards import read_terminal
 
 ENDED = "(ended)"  # label of the additional state
 START = ("initial_state_distrib", "isd", "start")  # where environments keep the distribution of the first state
@@ -46,7 +48,8 @@ def from_gymnasium(
 
     ``horizon`` None is the environment's time limit.  ``start`` (a state or a distribution) None is what the
     environment says, and the state of ``reset()`` if it says nothing.  ``features``, ``shared_parameter``, ``rescale``
-    and further options are those of :func:`livarot.envs.from_tabular`; an additional state is called "(ended)".
+    and further options (``discount``, ``available``, ``terminal_reward``, ..) are those of
+    :func:`livarot.envs.from_tabular`, for the states of the environment; an additional state is called "(ended)".
 
     >>> import livarot
     >>> mdp = from_gymnasium("FrozenLake-v1")
@@ -75,10 +78,28 @@ def from_gymnasium(
         return from_tabular(table, rewards, horizon, first, **keywords)
     listed, n_states, n_actions = _listed(table)
     probability, reward, extended = _absorb(listed, n_states, n_actions, check_start(first, n_states))
-    names = check_labels("states", keywords.get("states"), n_states)
-    if names is not None and len(extended) > n_states:
-        keywords["states"] = [*names, ENDED]
+    if len(extended) > n_states:
+        _add_the_end(keywords, (horizon, n_states, n_actions))
     return from_tabular(probability, reward, horizon, extended, **keywords)
+
+
+def _add_the_end(keywords: dict[str, Any], shape: tuple[int, int, int]) -> None:
+    """What was said about the states of the environment, for one state more: it has all actions, and is worth 0."""
+    n_states = shape[1]
+    names = check_labels("states", keywords.get("states"), n_states)
+    actions = check_labels("actions", keywords.get("actions"), shape[2])
+    mask = check_available(keywords.get("available"), shape, names, actions)
+    if names is not None:
+        keywords |= {"states": [*names, ENDED], "actions": actions}
+    if mask is not None:
+        keywords["available"] = np.insert(mask, n_states, True, axis=-2)
+    ends = check_terminal(keywords.get("terminal"), names, n_states)
+    if ends is not None:
+        keywords["terminal"] = np.append(ends, False)
+    for name in ("terminal_reward", "terminal_cost"):
+        if keywords.get(name) is not None:
+            final = read_terminal(keywords[name], None, n_states, names)
+            keywords[name] = np.zeros(n_states + 1) if final is None else np.append(final, 0.0)
 
 
 def _made(name: str) -> gymnasium.Env[Any, Any]:

@@ -1,1 +1,1 @@
-"""Plans in stationary models: discounted, average, robust and optimistic, sparse throughout."""
+"""Plans in stationary models: discounted, average, robust, optimistic and pessimistic, sparse throughout."""

@@ -127,6 +127,14 @@ def _solved(system: csr_array, right: FloatArray) -> FloatArray:
     return found
 
 
+def require_no_end(mdp: InfiniteMDP) -> None:
+    """Refuse terminal states: in the long run nothing is paid there, whatever the way to them and their reward."""
+    ends = np.flatnonzero(mdp.problem.terms.terminal)
+    if len(ends):
+        told = "is not given, and there are terminal states: no average reward tells the ways to them apart"
+        raise bad("discount", told, index=int(ends[0]), count=len(ends), cure="give a discount below 1, or a horizon")
+
+
 @checked
 def solve_average(mdp: InfiniteMDP, *, tol: float | None = None, max_iter: int = 1_000_000) -> AverageSolution:
     """The optimal gain of a weakly communicating model, to ``upper`` - ``lower`` <= ``tol``.
@@ -138,6 +146,7 @@ def solve_average(mdp: InfiniteMDP, *, tol: float | None = None, max_iter: int =
     >>> round(found.gain, 9), found.policy[0], found.upper - found.lower <= 1e-10
     (0.528301887, np.int32(7), True)
     """
+    require_no_end(mdp)
     rows, pay, unit = rows_of(mdp), mdp.scaled_pay(1.0), mdp.problem.terms.unit
     n, width = mdp.problem.n_states, accuracy_of(mdp, tol)
     v, best, policy = np.zeros(n), np.empty(n), np.zeros(n, dtype=np.int32)

@@ -36,7 +36,7 @@ from livarot.core.lanes import W, lane, put, take
 from livarot.core.tolerances import TIE
 from livarot.core.views import Bundle, opened, part, view
 from livarot.errors import bad, require_finite, require_non_negative
-from livarot.infinite.planning.average import gain_of
+from livarot.infinite.planning.average import gain_of, require_no_end
 from livarot.infinite.planning.discounted import PROGRESS, Work, accuracy_of, fixed_point
 from livarot.infinite.planning.sparse import DIRECT, Chain, chain_of, largest, rounding
 from livarot.infinite.problem import InfiniteMDP
@@ -122,14 +122,15 @@ def solve_optimistic(
     """
     gamma = mdp.discount if discount is None else discount
     gamma = 1.0 if gamma is None else gamma
-    whiten = _whitener(mdp, covariance)
-    beta = _radius(mdp, level, radius)
+    whiten = whitener(mdp, covariance)
+    beta = radius_of(mdp, level, radius)
     made = _certified(rule)
     optimist = Optimist(mdp, gamma, whiten, beta, made)
     width, unit = max(accuracy_of(mdp, tol), 1e-9), mdp.problem.terms.unit
     own = replace_bound(optimist) if made.bound is not None else optimist
     told = f"extended value iteration, {type(rule if rule is not None else JointMaximum()).__name__}"
     if gamma == 1.0:
+        require_no_end(mdp)
         gain = _relative(optimist, width)
         top = _relative(own, width).high if own is not optimist else gain.high
         bias, policy = unit * (gain.v - gain.v[0]), Policy.of(mdp.problem, gain.policy)
@@ -140,15 +141,13 @@ def solve_optimistic(
     found = fixed_point(optimist, gamma, width, 100_000, work)
     upper = found.upper
     if own is not optimist:
-        upper = np.minimum(
-            _first_upper(own, found.value), fixed_point(own, gamma, width, MORE, work, found.value).upper
-        )
+        upper = np.minimum(first_upper(own, found.value), fixed_point(own, gamma, width, MORE, work, found.value).upper)
     policy = Policy.of(mdp.problem, found.policy)
     parts = unit * found.value, policy, unit * found.lower, unit * upper
     return OptimisticDiscounted(*parts, beta, found.n_iter, gamma, f"{told}, {work}", mdp)
 
 
-def _first_upper(own: Optimist, v: FloatArray) -> FloatArray:
+def first_upper(own: Optimist, v: FloatArray) -> FloatArray:
     """v + max (U v - v)/(1 - gamma), rounding included."""
     _, high, _ = own.back_up(v, np.empty(len(v)), np.zeros(len(v), dtype=np.int32), TIE)
     return np.asarray(v + (high + own.error(v)) / (1.0 - own.gamma))
@@ -164,7 +163,7 @@ def _certified(rule: Any) -> LaneRule:
     return made
 
 
-def _radius(mdp: InfiniteMDP, level: float, radius: float | None) -> float:
+def radius_of(mdp: InfiniteMDP, level: float, radius: float | None) -> float:
     from scipy.stats import chi2
 
     if radius is not None:
@@ -182,7 +181,7 @@ def checked_covariance(mdp: InfiniteMDP, covariance: ArrayLike) -> FloatArray:
     return np.asarray(0.5 * (sigma + sigma.T))
 
 
-def _whitener(mdp: InfiniteMDP, covariance: ArrayLike) -> FloatArray:
+def whitener(mdp: InfiniteMDP, covariance: ArrayLike) -> FloatArray:
     """W, lower triangular with W'W = Sigma of each block, packed: a pair depends on its block's coordinates only."""
     sigma, rows = checked_covariance(mdp, covariance), mdp.problem.rows
     parts = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import BoolArray
+from livarot.core.arrays import BoolArray, Int32Array
 from livarot.errors import require_share
 from livarot.model.building.validation import (
     FeatureFunction,
@@ -29,6 +29,37 @@ from livarot.system.sizes import require_memory
 
 if TYPE_CHECKING:
     from livarot.model.problem import MNLMDP, Problem
+
+
+class Terms(TypedDict, total=False):
+    """What a model has beside its law and its rewards; see :meth:`livarot.MNLMDP.from_function`."""
+
+    cost: Any
+    terminal_reward: Any
+    terminal_cost: Any
+    discount: float
+    available: Any
+    terminal: Any
+    states: Iterable[Hashable] | None
+    actions: Iterable[Hashable] | None
+
+
+def read_terms(terms: Terms, stage_table: Int32Array, n_states: int, n_actions: int) -> tuple[Terms, BoolArray]:
+    """The terms, read once, and which pairs of each table some stage can take, (tables, S, A): these have next states.
+
+    For what is made of tables of probabilities, where the rows of other pairs are not to be read.
+    """
+    shape = (len(stage_table), n_states, n_actions)
+    states = check_labels("states", terms.get("states"), n_states)
+    actions = check_labels("actions", terms.get("actions"), n_actions)
+    ends = check_terminal(terms.get("terminal"), states, n_states)
+    allowed = check_available(terms.get("available"), shape, states, actions)
+    read: Terms = {**terms, "states": states, "actions": actions, "terminal": ends, "available": allowed}
+    mask = _allowed(allowed, ends, shape)
+    exists = np.full((int(stage_table.max()) + 1, n_states, n_actions), mask is None)
+    if mask is not None:
+        np.logical_or.at(exists, stage_table, np.broadcast_to(mask, shape))
+    return read, exists
 
 
 @checked(discount=require_share)
@@ -120,7 +151,8 @@ def from_arrays(
     long = check_long(counts, next_state, features, offset, check_stage_table(stage_table, len(counts), horizon))
     ends = check_terminal(terminal, names.states, n_states)
     long = long.only(check_available(available, (horizon, n_states, n_actions), *names), ends)
-    require_actions(long.counts, long.stage_table, ends)
+    if not long.complete:
+        require_actions(long.counts, long.stage_table, ends)
     gains = read_gains(reward, cost, long, ends, names)
     final = read_terminal(terminal_reward, terminal_cost, n_states, names.states)
     costs = cost is not None or (reward is None and terminal_cost is not None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,8 @@ from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from livarot.errors import bad
 
 
-class Long(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Long:
     """Tables of pairs and their rows, pair after pair, table after table."""
 
     counts: IntArray  # (tables, S, A) rows of each pair
@@ -19,6 +22,18 @@ class Long(NamedTuple):
     features: Any  # (rows, d), dense or sparse
     offset: FloatArray | None  # (rows,)
     stage_table: Int32Array  # (H,)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Does every pair have rows?"""
+        return bool(self.counts.all())
+
+    @cached_property
+    def exists(self) -> BoolArray:
+        """Which pairs have rows, (H, S, A)."""
+        if self.complete:
+            return np.broadcast_to(np.True_, (len(self.stage_table), *self.counts.shape[1:]))
+        return np.asarray(self.counts[self.stage_table] > 0)
 
     def first(self, table: int) -> int:
         """Where the rows of a table begin."""
@@ -106,7 +121,7 @@ class Long(NamedTuple):
                 numbers.append(per_stage[h])
             stage_table[h] = kinds[kind]
         if tables == list(range(len(self.counts))):
-            return self._replace(stage_table=stage_table), np.concatenate(numbers)
+            return replace(self, stage_table=stage_table), np.concatenate(numbers)
         source = np.concatenate([self.first(t) + np.arange(int(self.counts[t].sum())) for t in tables])
         return self._taken(self.counts[tables], source, self.next_state[source], stage_table), np.concatenate(numbers)
 

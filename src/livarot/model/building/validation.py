@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Hashable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,9 @@ def collect_stage(
     infinite: list[tuple[int, int, int]] = []
     n_infinite = 0
     dim: int | None = None
-    for s, a in np.ndindex(*mask.shape):
-        answer = features(h, s, a) if mask[s, a] else None
+    asked = mask.tolist()
+    for s, a in product(range(mask.shape[0]), range(mask.shape[1])):
+        answer = features(h, s, a) if asked[s][a] else None
         if answer is None:  # an action that does not exist
             counts.append(0)
             continue
@@ -83,7 +85,7 @@ def collect_stage(
         if shift.shape != (len(states),):
             raise bad("offset", f"has shape {shift.shape}, expected {(len(states),)} at (h, s, a)", index=(h, s, a))
         counts.append(len(states))
-        nexts.append(states.astype(np.int64))
+        nexts.append(states)
         phis.append(phi)
         shifts.append(shift)
     if empty:
@@ -110,6 +112,8 @@ def whole_numbers(argument: str, values: Any, index: tuple[int, ...] | None = No
         return np.zeros(0, dtype=np.int64)
     if numbers.dtype.kind not in "iufb":
         raise bad(argument, f"are not integers but of dtype {numbers.dtype}", index=index)
+    if numbers.dtype.kind == "i":
+        return numbers.astype(np.int64)
     wrong = np.flatnonzero((np.abs(numbers.astype(np.float64)) >= 2.0**63) | (np.rint(numbers) != numbers))
     if len(wrong):
         where = index if index is not None else int(wrong[0])

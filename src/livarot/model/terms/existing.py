@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from livarot.core.arrays import BoolArray, Int32Array, IntArray
-from livarot.errors import bad, shown
+from livarot.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from livarot.errors import LivarotError, bad, shown
 from livarot.model.labels import Labels
 
 
@@ -88,6 +88,36 @@ def _ragged(
         for action in own:
             mask[s, number_named("available", action, actions, shape[2])] = True
     return mask
+
+
+def refuse_others(argument: str, numbers: FloatArray, exists: BoolArray) -> None:
+    """Refuse numbers for actions that do not exist, arrays of one shape; 0, NaN and infinity say that there is none."""
+    ghost = np.argwhere(~exists & np.isfinite(numbers) & (numbers != 0.0))
+    if len(ghost):
+        where = tuple(int(i) for i in ghost[0])
+        told = f"an action that does not exist has {numbers[where]:.6g} at ({'h, ' * (len(where) == 3)}s, a)"
+        cure = (
+            "leave it 0 (NaN, in a NumPy array), or make the action available; what an end is worth is terminal_reward="
+        )
+        raise bad(argument, told, index=where, count=len(ghost), cure=cure)
+
+
+def known_places(
+    argument: str, keys: Iterable[Any], labels: tuple[Labels | None, ...], sizes: tuple[int, ...]
+) -> dict[Any, tuple[int, ...]]:
+    """The numbers of the states and actions in the keys of a table; keys with others are refused, all at once."""
+    found: dict[Any, tuple[int, ...]] = {}
+    wrong: list[tuple[Any, LivarotError]] = []
+    for key in keys:
+        try:
+            kinds = zip(key, labels, sizes, strict=False)
+            found[key] = tuple(number_named(argument, part, names, size) for part, names, size in kinds)
+        except LivarotError as error:
+            wrong.append((key, error))
+    if wrong:
+        told = f"{shown(wrong[0][0])} has a state or an action that the model does not have"
+        raise bad(argument, told, count=len(wrong), cure=wrong[0][1].cure)
+    return found
 
 
 def require_actions(counts: IntArray, stage_table: Int32Array, terminal: BoolArray | None) -> None:

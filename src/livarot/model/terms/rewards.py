@@ -18,7 +18,7 @@ from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.errors import bad, require_finite
 from livarot.model.building.long_arrays import Long
 from livarot.model.labels import Labels
-from livarot.model.terms.existing import number_named
+from livarot.model.terms.existing import known_places, number_named, refuse_others
 from livarot.model.terms.units import Units
 
 RewardLike = ArrayLike | Callable[..., float] | Mapping[Any, float]
@@ -53,28 +53,33 @@ def read_gains(reward: Any, cost: Any, long: Long, terminal: BoolArray | None, n
     given, argument, sign = one_of(reward, cost)
     if given is None:
         raise bad("reward", "is missing", cure="give reward= or cost=, any finite numbers")
-    exists = _exists(long)
-    if terminal is not None:
-        exists = exists & ~terminal[:, None]
     if hasattr(given, "to_dict") and not isinstance(given, Mapping):  # a pandas Series
         given = given.to_dict()
     if isinstance(given, Mapping):
-        given = _by_names(argument, given, long, exists, names)
-    read = _by_function(argument, given, long, exists) if callable(given) else _by_array(argument, given, long, exists)
+        given = _by_names(argument, given, long, _paying(long, terminal), names)
+    by = _by_function if callable(given) else _by_array
+    read = by(argument, given, long, terminal)
     if isinstance(read, list):
-        return _parts(read if sign > 0.0 else [0.0 - rows for rows in read], long, exists)
+        return next_gains(read if sign > 0.0 else [0.0 - rows for rows in read], long)
     return Gains(read if sign > 0.0 else 0.0 - read, None)
 
 
-def _by_array(argument: str, given: Any, long: Long, exists: BoolArray) -> FloatArray | list[FloatArray]:
+def _paying(long: Long, terminal: BoolArray | None) -> BoolArray:
+    """Which pairs have a reward, (H, S, A): those that exist, but for terminal states."""
+    return long.exists if terminal is None else long.exists & ~terminal[:, None]
+
+
+def _by_array(argument: str, given: Any, long: Long, terminal: BoolArray | None) -> FloatArray | list[FloatArray]:
     """Rewards (H, S, A), or stage by stage those of all rows, if they depend on the next state."""
-    _, n_states, n_actions = shape = exists.shape
+    _, n_states, n_actions = shape = (len(long.stage_table), *long.counts.shape[1:])
     array = given if isinstance(given, np.ndarray) else np.asarray(require_finite(argument, given))
     if array.shape in (shape[1:], shape):
-        if exists[0].all() and long.counts.all():
+        if long.complete and terminal is None:
             return np.broadcast_to(require_finite(argument, array), shape)
-        if array.dtype.kind == "f" and not np.ma.is_masked(array):
-            array = np.where(exists, array, 0.0)  # whatever stands at pairs that do not exist
+        exists = _paying(long, terminal)
+        if array.dtype.kind in "fiu" and not np.ma.is_masked(array):
+            refuse_others(argument, array, exists if array.ndim == 3 else np.asarray(exists.any(axis=0)))
+            array = np.where(exists, array, 0.0)
         return np.where(exists, np.broadcast_to(require_finite(argument, array), shape), 0.0)
     if array.shape not in ((*shape[1:], n_states), (*shape, n_states)):
         forms = f"{shape[1:]}, {shape}, {(*shape[1:], n_states)} or {(*shape, n_states)}"
@@ -82,7 +87,7 @@ def _by_array(argument: str, given: Any, long: Long, exists: BoolArray) -> Float
             argument, f"has shape {array.shape}", cure=f"give (S, A), (H, S, A), (S, A, S) or (H, S, A, S): {forms}"
         )
     paid: dict[tuple[int, int], FloatArray] = {}
-    more = []
+    more, exists = [], _paying(long, terminal)
     for h, table in enumerate(long.stage_table.tolist()):
         own = (table, h if array.ndim == 4 else 0)
         if own not in paid:
@@ -94,14 +99,14 @@ def _by_array(argument: str, given: Any, long: Long, exists: BoolArray) -> Float
 
 
 def _by_function(
-    argument: str, given: Callable[..., Any], long: Long, exists: BoolArray
+    argument: str, given: Callable[..., Any], long: Long, terminal: BoolArray | None
 ) -> FloatArray | list[FloatArray]:
     """The same from a function of (h, s, a) or of (h, s, a, s')."""
-    n_actions = exists.shape[2]
+    exists, n_actions = _paying(long, terminal), long.counts.shape[2]
     if required_arguments(given) != 4:
-        found = [given(*map(int, place)) for place in np.argwhere(exists)]
+        places = np.argwhere(exists)
         base = np.zeros(exists.shape)
-        base[exists] = require_finite(argument, found).reshape(-1)
+        base[exists] = finite_answers(argument, [given(*map(int, place)) for place in places], places)
         return base
     more = []
     for h, table in enumerate(long.stage_table.tolist()):
@@ -111,6 +116,17 @@ def _by_function(
         rows = [given(h, p // n_actions, p % n_actions, s) if known else 0.0 for p, s, known in steps]
         more.append(_finite(argument, np.asarray(rows, dtype=np.float64), there, h, pair, follow, n_actions))
     return more
+
+
+def finite_answers(argument: str, answers: list[Any], places: IntArray) -> FloatArray:
+    """What a user's function said at these places, one finite number each."""
+    numbers = np.asarray(answers)
+    if numbers.dtype.kind == "f" and numbers.shape == (len(places),):
+        wrong = np.flatnonzero(~np.isfinite(numbers))
+        if len(wrong):
+            index, cure = tuple(int(i) for i in places[wrong[0]]), "let the function return finite numbers"
+            raise bad(argument, "NaN or infinite", index=index, count=len(wrong), cure=cure)
+    return require_finite(argument, answers).reshape(-1)
 
 
 def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolArray, names: Names) -> FloatArray:
@@ -128,9 +144,9 @@ def _by_names(argument: str, given: Mapping[Any, Any], long: Long, exists: BoolA
     sometimes: BoolArray = np.asarray(exists.any(axis=0))
     known &= sometimes[:, :, None] if per_row else sometimes
     foreign = []
-    for key, number in given.items():
-        kinds = (names.states, n_states), (names.actions, n_actions), (names.states, n_states)
-        place = tuple(number_named(argument, k, *kind) for k, kind in zip(key, kinds, strict=False))
+    kinds = (names.states, names.actions, names.states), (n_states, n_actions, n_states)
+    for key, place in known_places(argument, given, *kinds).items():
+        number = given[key]
         if not known[place]:
             foreign.append(key)
         elif not isinstance(number, bool | str):
@@ -162,9 +178,9 @@ def _finite(
     return np.where(there, rows, 0.0).astype(np.float64)
 
 
-def _parts(paid: list[FloatArray], long: Long, exists: BoolArray) -> Gains:
-    """r_h(s, a) = the least that a pair pays, and the rest on its rows; None if no reward depends on s'."""
-    base, more, even = np.zeros(exists.shape), [], True
+def next_gains(paid: list[FloatArray], long: Long) -> Gains:
+    """r_h(s, a) = the least that a pair pays, and the rest on its rows; no rest where no reward asks for s'."""
+    base, more, even = np.zeros((len(paid), *long.counts.shape[1:])), [], True
     for h, table in enumerate(long.stage_table.tolist()):
         pair, counts = long.pairs(table), long.counts[table].reshape(-1)
         least = np.zeros(counts.shape)
@@ -209,53 +225,48 @@ def normalise(
     gains: Gains, end: FloatArray | None, long: Long, terminal: BoolArray | None, discount: float, cost: bool
 ) -> Normalised:
     """The rewards as they are, if every step is worth between 0 and 1; else mapped so that it is."""
-    exists = _exists(long)
-    base, finals = gains.base, np.zeros(long.counts.shape[1]) if end is None else end
+    base, paid = gains.base, gains.base
     if terminal is not None:
         base = np.array(base)
-        base[:, terminal, 0] = (1.0 - discount) * finals[terminal]  # keeps V_h(s) = g(s)
-    paid = base if long.counts.all() else base[exists]
-    low, least = float(paid.min()), float(finals.min())
-    high = max(float(paid.max()), _largest(base, gains.more, finals, long, discount))
+        base[:, terminal, 0] = 0.0 if end is None else (1.0 - discount) * end[terminal]  # keeps V_h(s) = g(s)
+    if terminal is not None or not long.complete:
+        paid = base[long.exists]
+    low, most, least = float(paid.min()), float(paid.max()), 0.0 if end is None else float(end.min())
+    high = max(most, _largest(base, gains.more, end, long, discount))
     if low >= 0.0 and least >= 0.0 and high <= 1.0:
         return Normalised(_kernel_array(base), gains.more, end, Units(discount=discount, cost=cost))
-    if least != 0.0:
-        high = max(float(paid.max()), _largest(base, gains.more, finals - least, long, discount))
+    if end is not None and least != 0.0:
+        high = max(most, _largest(base, gains.more, end - least, long, discount))
     scale = high - low
     if not scale < 1e150:  # its square is the scale of variances
         cure = "use larger units"
         raise bad("cost" if cost else "reward", f"from {low:.6g} to {high:.6g}: the range is too wide", cure=cure)
     scale = scale if scale > 0.0 else 1.0
     units = Units(low, scale, least, discount, cost)
-    reward = _kernel_array(np.where(exists, np.clip((base - low) / scale, 0.0, 1.0), 0.0))
+    reward = _kernel_array(np.where(long.exists, np.clip((base - low) / scale, 0.0, 1.0), 0.0))
     more = None if gains.more is None else [rows / scale for rows in gains.more]
     return Normalised(reward, more, None if end is None else (end - least) / scale, units)
-
-
-def _exists(long: Long) -> BoolArray:
-    """Which pairs have rows, (H, S, A)."""
-    if long.counts.all():
-        return np.broadcast_to(np.True_, (len(long.stage_table), *long.counts.shape[1:]))
-    return np.asarray(long.counts[long.stage_table] > 0)
 
 
 def _kernel_array(array: FloatArray) -> FloatArray:
     return np.require(array, requirements=["C", "W"])  # for read-only arrays kernels would be compiled again
 
 
-def _largest(base: FloatArray, more: list[FloatArray] | None, end: FloatArray, long: Long, discount: float) -> float:
+def _largest(
+    base: FloatArray, more: list[FloatArray] | None, end: FloatArray | None, long: Long, discount: float
+) -> float:
     """The largest reward of a step with what its next state adds and, at the last stage, the terminal reward.
 
     -inf where nothing is added: the rewards r_h(s, a) themselves are looked at elsewhere.
     """
     most, last = -np.inf, len(base) - 1
-    if more is None and not end.any():
+    if more is None and end is None:
         return most
     for h, table in enumerate(long.stage_table.tolist()):
         if more is None and h < last:
             continue
         paid = base[h].reshape(-1)[long.pairs(table)] + (0.0 if more is None else more[h])
-        if h == last:
+        if h == last and end is not None:
             paid = paid + discount * end[long.nexts(table)]
         most = max(most, float(paid.max()))
     return most

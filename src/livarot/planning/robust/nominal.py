@@ -6,17 +6,18 @@ An :class:`livarot.model.problem.MNLMDP` is a nominal model by itself; a table o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from livarot.core.arguments import checked
-from livarot.core.arrays import FloatArray
+from livarot.core.arrays import BoolArray, FloatArray
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad
-from livarot.model.probabilities import Kernel, kernel_layout, transition_kernel
-from livarot.model.problem import MNLMDP, Problem
+from livarot.model.building.build import Terms, read_terms
+from livarot.model.probabilities import Kernel, transition_kernel
+from livarot.model.problem import MNLMDP, WITHOUT_END, Problem, without_end
+from livarot.model.terms.rewards import RewardLike
 from livarot.system.sizes import require_memory
 
 
@@ -28,40 +29,53 @@ class Nominal(NamedTuple):
 
 
 @checked
-def nominal_model(transitions: Any, reward: ArrayLike, horizon: int, *, start: int | ArrayLike = 0) -> Nominal:
-    """A nominal model from transition probabilities: p0 as it is, and logits log p0 without a parameter.
+def nominal_model(
+    transitions: Any,
+    reward: RewardLike | None = None,
+    horizon: int | None = None,
+    *,
+    start: Any = 0,
+    **terms: Unpack[Terms],
+) -> Nominal:
+    """A nominal model from transition probabilities: logits log p0 without a parameter.
 
     ``transitions`` is dense (S, A, S) or (H, S, A, S); or a scipy sparse matrix (S A, S) with row s A + a; or a list of
     H such matrices.  Rows are distributions; a state of probability 0 is not a next state, and no adversary can make it
-    one.
+    one.  ``reward`` and the other keywords (``cost``, ``discount``, ``available``, ``terminal``, ..) are those of
+    :meth:`livarot.MNLMDP.from_function`; rows of actions that are not available, and of terminal states, are not read.
 
     >>> model = nominal_model([[[0.9, 0.1]], [[0.2, 0.8]]], [[0.0], [1.0]], horizon=3)
     >>> from livarot import solve_robust
     >>> solve_robust(model, penalty=1.0).value[0].round(4)
     array([0.1493, 2.1001])
     """
+    if horizon is None:
+        raise bad("horizon", "is missing", cure="without an end use livarot.infinite.InfiniteMDP.from_transitions")
     require_memory("horizon", "the stages of the model", 8 * horizon)
     tables = _tables(transitions, horizon)
     n_pairs, n_states = tables[0].shape
     n_actions = n_pairs // n_states
-    for h, table in enumerate(tables):
-        _check_rows(table.data, table.indptr, h, n_states, n_actions, "transitions")
+    stage_table = np.arange(horizon, dtype=np.int32) % len(tables)
+    read, exists = read_terms(terms, stage_table, n_states, n_actions)
+    for h, (table, own) in enumerate(zip(tables, exists.reshape(len(tables), n_pairs), strict=True)):
+        _check_rows(table.data, table.indptr, h, (n_states, n_actions), own, "transitions")
+        table.data[~np.repeat(own, np.diff(table.indptr))] = 0.0
         table.eliminate_zeros()
-    prob = np.concatenate([table.data for table in tables])
     problem = Problem.from_arrays(
         horizon,
         n_states,
         n_actions,
         outcomes=np.concatenate([np.diff(table.indptr) for table in tables]),
         next_state=np.concatenate([table.indices for table in tables]),
-        features=np.zeros((len(prob), 1)),
-        offset=np.log(prob),
+        features=np.zeros((sum(table.nnz for table in tables), 1)),
+        offset=np.log(np.concatenate([table.data for table in tables])),
         reward=reward,
         start=start,
         param_bound=0.0,
         shared_parameter=True,
+        **read,
     )
-    return Nominal(problem, Kernel(prob, kernel_layout(problem).base))
+    return Nominal(problem, transition_kernel(MNLMDP(problem, np.zeros(problem.theta_shape))))
 
 
 def as_nominal(nominal: Any) -> Nominal:
@@ -69,11 +83,9 @@ def as_nominal(nominal: Any) -> Nominal:
     if isinstance(nominal, MNLMDP):
         return Nominal(nominal.problem, transition_kernel(nominal))
     if not (isinstance(nominal, tuple) and len(nominal) == 2 and isinstance(nominal[0], Problem)):
-        raise bad(
-            "nominal",
-            f"is a {type(nominal).__name__}",
-            cure="give an MNLMDP, a (Problem, Kernel), or nominal_model(transitions, reward, horizon)",
-        )
+        cure = "give an MNLMDP, a (Problem, Kernel), or nominal_model(transitions, reward, horizon)"
+        cure = WITHOUT_END if without_end(nominal) else cure
+        raise bad("nominal", f"is a {type(nominal).__name__}", cure=cure)
     problem = nominal[0]
     kernel = Kernel(*nominal[1])
     prob = np.ascontiguousarray(kernel.prob, dtype=np.float64)
@@ -91,36 +103,32 @@ def as_nominal(nominal: Any) -> Nominal:
         first, last = int(base[h] + starts[0]), int(base[h] + starts[-1])
         if first < 0 or last > len(prob):
             raise bad("nominal", "its kernel has no probabilities for stage", index=h, cure="use transition_kernel")
-        _check_rows(prob[first:last], starts - starts[0], h, problem.n_states, problem.n_actions, "nominal")
+        sizes, exists = (problem.n_states, problem.n_actions), np.diff(starts) > 0
+        _check_rows(prob[first:last], starts - starts[0], h, sizes, exists, "nominal")
     return Nominal(problem, Kernel(prob, base))
 
 
-def _check_rows(data: FloatArray, starts: Any, h: int, n_states: int, n_actions: int, argument: str) -> None:
-    """Refuse probabilities of a stage that are not distributions."""
-    where = "at (h, s, a)"
-    wrong = np.flatnonzero(~np.isfinite(data))
+def _check_rows(
+    data: FloatArray, starts: Any, h: int, sizes: tuple[int, int], exists: BoolArray, argument: str
+) -> None:
+    """Refuse probabilities of a stage that are not distributions; pairs that do not exist, (S A,), are not read."""
+    where, n_actions = "at (h, s, a)", sizes[1]
+    owner = np.repeat(np.arange(sizes[0] * n_actions), np.diff(starts))
+    wrong = np.flatnonzero(~np.isfinite(data) & exists[owner])
     problem, cure = f"NaN or infinite probability {where}", "give finite probabilities"
     if len(wrong) == 0:
-        wrong = np.flatnonzero(data < 0.0)
+        wrong = np.flatnonzero((data < 0.0) & exists[owner])
         problem, cure = f"negative probability {where}", "probabilities are >= 0"
     if len(wrong):
-        pair = int(np.searchsorted(starts, wrong[0], side="right")) - 1
-        raise bad(argument, problem, index=(h, pair // n_actions, pair % n_actions), count=len(wrong), cure=cure)
-    filled = np.diff(starts) > 0
-    sums = np.zeros(n_states * n_actions)
-    if len(data):
-        sums[filled] = np.add.reduceat(data, np.asarray(starts)[:-1][filled])
-    wanted = filled if argument == "nominal" else True  # pairs of a problem without rows do not exist
-    off = np.flatnonzero((np.abs(sums - 1.0) > SUM_SLACK) & wanted)
+        index = (h, *divmod(int(owner[wrong[0]]), n_actions))
+        raise bad(argument, problem, index=index, count=len(wrong), cure=cure)
+    sums = np.bincount(owner, weights=data, minlength=len(exists))
+    off = np.flatnonzero((np.abs(sums - 1.0) > SUM_SLACK) & exists)
     if len(off):
         pair = int(off[0])
-        raise bad(
-            argument,
-            f"probabilities sum to {sums[pair]:.9g}, not 1, {where}",
-            index=(h, pair // n_actions, pair % n_actions),
-            count=len(off),
-            cure="divide each row by its sum",
-        )
+        cure = "divide each row by its sum; what does not exist is left out of available=, or listed in terminal="
+        told = f"probabilities sum to {sums[pair]:.9g}, not 1, {where}"
+        raise bad(argument, told, index=(h, *divmod(pair, n_actions)), count=len(off), cure=cure)
 
 
 def _tables(transitions: Any, horizon: int) -> list[Any]:
