@@ -17,8 +17,8 @@ NAMES = "[...document.querySelectorAll('#curves .legendtext')].map(x => x.textCo
 LINES = "document.getElementById('curves').data.filter(t => t.meta === 'mean').map(t => [t.name, t.y])"
 
 
-def written(store, path):
-    path.write_text(page_of(summarise(read_runs(store))), encoding="utf-8")
+def written(store, path, *, controls=True):
+    path.write_text(page_of(summarise(read_runs(store), controls=controls)), encoding="utf-8")
     return path
 
 
@@ -67,6 +67,51 @@ def test_filters_change_the_curves(page):
     assert after[0][1][-1] > 4.0 * before[0][1][-1]  # (16 / 4)^1.5 = 8, with noise
     page.select_option("#metric", "optimism_gap")
     assert [name for name, _ in page.evaluate(LINES)] == ["livarot"]
+
+
+def test_controls_are_shown_where_they_are_ticked(watched, tmp_path):
+    show(watched, written(filled_store(tmp_path / "store"), tmp_path / "report.html", controls=False))
+    page = watched.page
+    assert page.evaluate(NAMES) == ["livarot"] and page.locator("#scaling .legendtext").count() == 1
+    assert page.locator("#table tbody tr").count() == 6  # the table has all
+    page.locator("#agents input").nth(1).check()
+    assert page.evaluate(NAMES) == ["livarot", "uniform"] and page.locator("#pairs .point").count() == 1
+    assert watched.problems == []
+
+
+def test_regret_against_any_setting(watched, tmp_path):
+    experiment = Experiment(
+        environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [4, 8], "gap": [0.02, 0.05]})],
+        agents=[AgentSpec(name="psrl", settings={"alpha0": [0.1, 1.0]})],
+        episodes=[10, 20],
+        seeds=5,
+    )
+    show(watched, written(store_of(tmp_path / "store", experiment), tmp_path / "report.html"))
+    page = watched.page
+    axes = page.locator("#axis option").all_text_contents()
+    assert axes == ["horizon H", "episodes T", "gap", "agent.alpha0"]
+    drawn = "document.getElementById('scaling').data.map(t => t.x)"
+    for axis, sizes, lines in (("horizon", [4, 8], 2), ("episodes", [10, 20], 2), ("agent.alpha0", [0.1, 1], 1)):
+        page.select_option("#axis", axis)
+        assert page.evaluate(drawn) == [sizes] * lines
+    assert watched.problems == []
+
+
+def test_an_axis_that_an_environment_does_not_have_cannot_be_chosen(watched, tmp_path):
+    chain = EnvironmentSpec(name="hard-chain", settings={"horizon": [4, 8]})
+    experiment = Experiment(
+        environments=[chain, EnvironmentSpec(name="river-swim")],
+        agents=[AgentSpec(name="psrl")],
+        episodes=[10, 20],
+        seeds=5,
+    )
+    show(watched, written(store_of(tmp_path / "store", experiment), tmp_path / "report.html"))
+    page = watched.page
+    assert page.input_value("#axis") == "horizon"
+    page.select_option("#environment", label="river-swim, T = 10")
+    assert page.input_value("#axis") == "episodes" and page.locator("#scaling .legendtext").count() == 1
+    assert page.locator("#axis option[disabled]").all_text_contents() == ["horizon H"]
+    assert watched.problems == []
 
 
 def test_logarithmic_axes_are_for_what_cannot_be_negative(page):
@@ -126,7 +171,7 @@ def test_a_broken_promise_is_red_and_one_episode_is_a_marker(watched, tmp_path):
     show(watched, written(tmp_path / "store", tmp_path / "report.html"), legend=False)
     page = watched.page
     assert page.locator("#audit tr.bad").count() == 1
-    assert page.locator("#audit tbody td").nth(5).text_content() == "95.0 %"
+    assert page.locator("#audit tbody td").nth(3).text_content() == "95 %, by its theory"
     assert page.evaluate("document.getElementById('curves').data.map(t => t.mode)") == ["markers"]
     assert page.locator("#no-pairs").text_content() == "There is only one agent here."
     assert "1 agent, 1 environment" in page.locator("p.note").first.text_content()
@@ -138,9 +183,9 @@ def test_bands_can_be_chosen(page):
         return page.evaluate("document.getElementById('curves').data.filter(t => t.fill).map(t => Math.max(...t.y))")
 
     page.select_option("#metric", "realised_regret")  # in the exact one all seeds differ by a factor: equal bands
-    near = fills()
-    page.select_option("#band", "simultaneous")
-    assert len(near) == 2 and all(wide > narrow for wide, narrow in zip(fills(), near, strict=True))
+    whole = fills()  # simultaneous, unless another one is chosen
+    page.select_option("#band", "pointwise")
+    assert len(whole) == 2 and all(wide > narrow for wide, narrow in zip(whole, fills(), strict=True))
     page.select_option("#band", "none")
     assert fills() == []
 

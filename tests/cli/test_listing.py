@@ -69,11 +69,16 @@ def test_json(kind, registry, capsys):
     assert kind == "agents" or all(np.isfinite(row[column]) for row in rows for column in listing.COLUMNS)
 
 
-def test_agents_are_names_and_summaries(capsys):
+def test_agents_are_names_promises_and_summaries(capsys):
     listing.command("agents")
-    lines = capsys.readouterr().out.splitlines()
+    shown, _, note = capsys.readouterr().out.partition("\n\n")
+    head, *lines = shown.splitlines()
+    assert head.split() == ["name", "sets"] and "sound: the proof is written down and tested here" in note
     assert [line.split()[0] for line in lines] == list(agents.registry)
     assert all(line.endswith(agents.registry.summary(line.split()[0])) for line in lines)
+    told = {line.split()[0]: line.split()[1] for line in lines}
+    assert [name for name, sets in told.items() if sets == "sound"] == ["sound-livarot"]
+    assert told["livarot"] == "theory" and told["adaptive-livarot"] == told["uniform"] == "-"
 
 
 def test_environments_are_printed(capsys):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from livarot.report import curves
-from livarot.report.curves import COLOURS, MAX_AGENTS, PAGE_HEIGHT, drawable, escaped, figures
+from livarot import LivarotError
+from livarot.report.curves import COLOURS, DASHES, MARKERS, MAX_AGENTS, PAGE_HEIGHT, figures, plot_scaling
 from livarot.report.read_runs import read_runs
 from livarot.report.summary import summarise
 from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
@@ -17,15 +17,15 @@ from tests.support.stores import store_of
 LONG = "a rather long description of the environment, for the appendix of the paper"
 
 
-def drawn(path, *, agents, horizons=(4,), gaps=(0.1,), episodes=20, seeds=5, label=LONG, scale=1.0):
+def drawn(path, *, agents, horizons=(4,), gaps=(0.1,), episodes=20, seeds=5, scale=1.0, controls=True):
     settings = {"horizon": list(horizons), "gap": list(gaps)}
     experiment = Experiment(
-        environments=[EnvironmentSpec(name="hard-chain", settings=settings, label=label)],
+        environments=[EnvironmentSpec(name="hard-chain", settings=settings, label=LONG)],
         agents=agents,
         episodes=episodes,
         seeds=seeds,
     )
-    summary = summarise(read_runs(store_of(path, experiment, scale)))
+    summary = summarise(read_runs(store_of(path, experiment, scale)), controls=controls)
     return summary, figures(summary)
 
 
@@ -104,17 +104,59 @@ def test_one_episode_is_a_marker(tmp_path):
     _, found = drawn(tmp_path / "a", agents=[AgentSpec(name="uniform")], episodes=1, seeds=1)
     [line] = found["curves"].axes[0].get_lines()
     assert line.get_marker() == "o" and len(line.get_xdata()) == 1
-    _, found = drawn(tmp_path / "b", agents=[AgentSpec(name="uniform")], episodes=2, seeds=1)
-    [line] = found["curves"].axes[0].get_lines()
-    assert line.get_marker() in ("", "None")
 
 
-def test_names_in_figures_are_not_mathematics():
-    assert escaped("$x$") == r"\$x\$"
-    assert not escaped("_hidden").startswith("_")
+def test_forty_agents_can_be_told_apart_without_colour(tmp_path):
+    assert len({(k % len(DASHES), k % len(MARKERS)) for k in range(40)}) == 40
+    agents = [AgentSpec(name=name) for name in ("livarot", "psrl", "ucbvi", "rlsvi", "ucrl2")]
+    _, found = drawn(tmp_path / "store", agents=agents, horizons=(3, 4))
+    for name in ("curves", "scaling"):
+        lines = [line for line in found[name].axes[0].get_lines() if line.get_gid()]
+        looks = {(str(line._dash_pattern), line.get_marker()) for line in lines}
+        assert len(lines) == len(looks) == 5
+        assert all(line.get_marker() in MARKERS for line in lines)
 
 
-def test_signs_without_a_font_are_told_by_their_code(monkeypatch):
-    monkeypatch.setattr(curves, "_drawn", lambda sign: sign.isascii() and sign.isprintable())
-    assert drawable("é ﬁ\n猫") == "e fi [732B]"
-    assert drawable("\u202ex") == "[202E]x"
+def test_controls_are_out_of_the_way_unless_they_are_asked_for_or_alone(tmp_path):
+    names = ["oracle", "psrl", "uniform", "livarot"]
+    agents, scale = (
+        [AgentSpec(name=name) for name in names],
+        {"oracle": 0.5, "uniform": 90.0, "psrl": 2.0, "livarot": 1.0},
+    )
+
+    def shown(found):
+        curves = {int(line.get_gid()) for line in found["curves"].axes[0].get_lines() if line.get_gid()}
+        lines = {int(line.get_gid()) for line in found["scaling"].axes[0].get_lines() if line.get_gid()}
+        pairs = {tick.get_text() for tick in found["comparisons"].axes[0].get_yticklabels()}
+        return curves, lines, pairs
+
+    for controls, wanted in ((False, {"psrl", "livarot"}), (True, set(names))):
+        summary, found = drawn(tmp_path / str(controls), agents=agents, horizons=(3, 4), scale=scale, controls=controls)
+        curves, lines, pairs = shown(found)
+        assert {summary.agents[k] for k in curves} == {summary.agents[k] for k in lines} == wanted
+        assert pairs == wanted - {"livarot"}
+    _, found = drawn(tmp_path / "alone", agents=agents[:1] + agents[2:3], controls=False)
+    assert len([line for line in found["curves"].axes[0].get_lines() if line.get_gid()]) == 2
+
+
+def test_an_interval_that_holds_zero_is_hollow(tmp_path):
+    agents = [AgentSpec(name=name) for name in ("livarot", "psrl", "ucbvi")]
+    _, found = drawn(tmp_path / "store", agents=agents, scale={"livarot": 1.0, "psrl": 1.0, "ucbvi": 9.0})
+    faces = {bar.lines[0].get_markerfacecolor() for bar in found["comparisons"].axes[0].containers}
+    assert "white" in faces and len(faces) == 2
+
+
+def test_the_axis_of_scaling_can_be_chosen(many, tmp_path):
+    summary, _ = many
+    assert figures(summary, "gap")["scaling"].axes[0].get_xlabel() == "gap"
+    along = figures(summary, "agent.beta_scale")["scaling"]
+    assert [text.get_text() for text in along.legends[0].get_texts()] == [
+        f"bonus-livarot (step_size={k})" for k in (1, 2)
+    ]
+    with pytest.raises(LivarotError, match=r"against: no runs differ in 'dim' only; one of: horizon, gap, agent\."):
+        figures(summary, "dim")
+    drawn(tmp_path / "store", agents=[AgentSpec(name="psrl")], gaps=(0.05, 0.1))
+    axes = plot_scaling(tmp_path / "store", "gap").axes[0]
+    assert list(axes.get_xticks()) == [0.05, 0.1] and list(axes.get_lines()[0].get_xdata()) == [0.05, 0.1]
+    with pytest.raises(LivarotError, match="against"):
+        plot_scaling(tmp_path / "store", "horizon")

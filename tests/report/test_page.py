@@ -116,8 +116,8 @@ def test_the_policy_names_exactly_the_two_scripts(summary):
 
 
 def test_equal_runs_give_equal_files(store, summary):
-    again = files(summarise(read_runs(store)))
-    assert again == files(summary)
+    again = files(summarise(read_runs(store), controls=True))
+    assert again == files(summarise(summary.runs, controls=True))
     assert set(again) >= {"report.html", "table.tex", "curves.pdf", "curves.png", "scaling.pdf", "comparisons.png"}
     assert again["curves.pdf"].startswith(b"%PDF") and again["curves.png"].startswith(b"\x89PNG")
 
@@ -131,7 +131,7 @@ def test_a_report_is_written_and_the_store_left_alone(store, tmp_path):
 
 def test_figures_of_an_earlier_report_are_removed_and_nothing_else(store, tmp_path):
     out = tmp_path / "out"
-    assert {path.name for path in report(store, out)} == set(FILES)
+    assert {path.name for path in report(store, out, controls=True)} == set(FILES)
     (out / "scaling.txt").write_text("mine")
     (out / "other.pdf").write_text("mine")
     report(filled_store(tmp_path / "few", n_seeds=1), out)  # one seed: nothing to compare

@@ -153,6 +153,28 @@ def declared(agent: Agent[State]) -> Declaration[State]:
     return agent if isinstance(agent, BaseAgent) else _Completed(agent)
 
 
+class Promise(NamedTuple):
+    """What is promised about an agent's sets: theta* in all of them at all times with this probability, and why."""
+
+    level: float
+    sound: bool  # the proof is written down and tested here; otherwise a published theory says so
+
+    def __str__(self) -> str:
+        return f"{100.0 * self.level:g} %, {'sound' if self.sound else 'by its theory'}"
+
+
+def promise_of(agent: Agent[Any]) -> Promise | None:
+    """The promise of an agent with these settings; None: nothing is promised.
+
+    >>> from livarot.agents import Livarot, SoundLivarot
+    >>> str(promise_of(SoundLivarot())), str(promise_of(Livarot.theory(50))), promise_of(Livarot())
+    ('95 %, sound', '95 %, by its theory', None)
+    """
+    about = declared(agent)
+    level = about.promised_coverage()
+    return None if level is None else Promise(level, bool(about.sound))
+
+
 def declared_by(factory: object) -> type[BaseAgent[Any]]:
     """The class whose class attributes describe the agents that a registered factory makes."""
     return factory if isinstance(factory, type) and issubclass(factory, BaseAgent) else BaseAgent

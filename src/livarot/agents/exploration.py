@@ -1,4 +1,4 @@
-"""LIVAROT's burn-in (Algorithm `algo:exploration routine`): as printed, and a sound variant.
+"""LIVAROT's burn-in (Algorithm `algo:exploration routine`): as printed, and by looking at the state.
 
 Both end with a set Theta_h = {|theta - centre|_A <= beta0} around a regularised maximum likelihood estimate,
 
@@ -80,7 +80,7 @@ class LiteralExploration:
 
 @dataclass(frozen=True)
 class StateAwareExploration:
-    """The sound variant: in each state, the action whose reachable features have most leverage, given the data."""
+    """In each state, the action whose reachable features have most leverage, given the data."""
 
     def policy(self, problem: Problem, episode: int, n_explore: int, kappa: float, log: Log) -> Int32Array:
         replicas, seen = len(log.pairs), np.ascontiguousarray(log.pairs[:, :episode])

@@ -1,4 +1,5 @@
-"""``livarot list envs|agents [NAME]``: what is registered, the environments with numbers that say how hard they are.
+"""``livarot list envs|agents [NAME]``: what is registered, the environments with numbers that say how hard they are,
+the agents with what is promised about their confidence sets.
 
 An environment is built with its defaults.  V* is the optimal value of the start, in the model's units (rewards in
 [0, 1]); kappa* = 1 / min p(s') p(s'') at theta*, over what the start can reach; and
@@ -18,14 +19,18 @@ from typing import Any
 import typer
 
 from livarot import agents, envs
-from livarot.agents.base import presets_of
+from livarot.agents.base import presets_of, promise_of
 from livarot.errors import LivarotError
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.theory.constants import kappa_star
 from livarot.theory.variance import sigma_bar_star
 
+EPISODES = 1000  # of presets that are made for a number of them
 COMMENT = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)  # beside the field of a dataclass
+SETS = """
+sets: what is promised about theta* in the confidence sets with default settings, or with the preset that is named.
+sound: the proof is written down and tested here; theory: a published theory says so; -: nothing, or it has no sets."""
 COLUMNS = ("S", "A", "U", "d", "H", "B", "V*", "kappa*", "sigma_bar")
 
 
@@ -39,8 +44,10 @@ def command(kind: str, name: str | None = None, *, as_json: bool = False) -> Non
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    for line in lines(rows, COLUMNS if kind == "envs" else ()):
+    for line in lines(rows, COLUMNS if kind == "envs" else ("sets",)):
         typer.echo(line)
+    if kind == "agents":
+        typer.echo(SETS)
 
 
 def described(kind: str, name: str) -> dict[str, Any]:
@@ -87,8 +94,26 @@ def description(one: dict[str, Any]) -> list[str]:
 
 
 def listed_agents() -> list[dict[str, Any]]:
-    """The registered agents by name."""
-    return [{"name": name, "summary": agents.registry.summary(name)} for name in agents.registry]
+    """The registered agents by name, with what is promised about their sets."""
+    return [{"name": name, "sets": sets(name), "summary": agents.registry.summary(name)} for name in agents.registry]
+
+
+def sets(name: str) -> str | None:
+    """The promise of an agent with its default settings, or else that of a preset; None: nothing is promised.
+
+    >>> sets("sound-livarot"), sets("livarot"), sets("psrl")
+    ('sound 95 %', 'theory 95 % (preset theory)', None)
+    """
+    made = {"": lambda _: agents.make(name)} | presets_of(agents.registry.factory(name))
+    for preset, build in made.items():
+        try:
+            found = promise_of(build(EPISODES))
+        except (LivarotError, TypeError):  # it needs a policy, or another agent
+            continue
+        if found is not None:
+            kind = "sound" if found.sound else "theory"
+            return f"{kind} {100.0 * found.level:g} %" + (f" (preset {preset})" if preset else "")
+    return None
 
 
 def environments() -> list[dict[str, Any]]:
@@ -133,15 +158,18 @@ def lines(rows: list[dict[str, Any]], columns: tuple[str, ...] = ()) -> list[str
     if columns:
         cells.insert(0, ["name", *columns])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    side = "<" if columns == ("sets",) else ">"
     texts = [
-        "  ".join([f"{name:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))])
+        "  ".join(
+            [f"{name:{widths[0]}}", *(f"{cell:{side}{width}}" for cell, width in zip(rest, widths[1:], strict=True))]
+        )
         for name, *rest in cells
     ]
     summaries = [*([""] if columns else []), *(row["summary"] for row in rows)]
     return [f"{text}  {summary}".rstrip() for text, summary in zip(texts, summaries, strict=True)]
 
 
-def shown(column: str, value: float | None) -> str:
+def shown(column: str, value: float | str | None) -> str:
     """A number as the table shows it.
 
     >>> shown("V*", 3.39726), shown("kappa*", 12345.6), shown("S", 6)
@@ -149,6 +177,6 @@ def shown(column: str, value: float | None) -> str:
     """
     if value is None:
         return "-"
-    if isinstance(value, int):
+    if isinstance(value, int | str):
         return str(value)
     return f"{value:.4f}" if column in ("V*", "sigma_bar") else f"{value:.3g}"

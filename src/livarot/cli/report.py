@@ -32,6 +32,10 @@ def register(app: typer.Typer) -> None:
 def report(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the files (STORE/report).")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="SETTING", help="Axis of scaling.pdf: dim, gap, episodes, agent.reg, ...")
+    ] = None,
+    controls: Annotated[bool, typer.Option("--controls", help="Draw the uniform policy and the oracle too.")] = False,
     imports: Imports = None,
 ) -> None:
     """One interactive page, figures for a paper and a LaTeX table."""
@@ -42,7 +46,7 @@ def report(
         from livarot.report.page import report as write_report
 
         folder = store / "report" if out is None else out
-        written = write_report(store, folder)
+        written = write_report(store, folder, controls=controls, against=against)
         typer.echo(f"{len(written)} files in {folder}; open {written[0]}")
 
 

@@ -30,7 +30,7 @@ def reproduce(*, quick: bool, out: Path, n_seeds: int | None, workers: int) -> N
     with progress_shown(aside, "reproduce") as progress:
         result = paper.reproduce(n_seeds=n_seeds, horizons=horizons, workers=workers, progress=progress)
     aside.print("reproduce: drawing the figures", highlight=False)
-    console = Console()
+    console = wide_console()
     tables = (paper_table(title, lines, plus_minus(console)) for title, lines in report.rows(result).items())
     _write(console, out, report, result, tables)
 
@@ -87,7 +87,9 @@ def plus_minus(console: Console) -> str:
 
 def paper_table(title: str, lines: list[list[str]], sign: str) -> Table:
     """Mean ± sd over seeds of Regret_T / H^1.5, and the share of locked-in seeds."""
-    table = _table(f"Regret / H^1.5, {title}", "regret", "H", *(each.label for each in paper.CONTENDERS))
+    table = _table(
+        f"Regret / H^1.5, {title}", "regret", "H", *(each.label for each in paper.CONTENDERS), "sign oracle", "C log T"
+    )
     for line, following in zip(lines, [*lines[1:], [""]], strict=True):
         table.add_row(*(cell.replace("±", sign) for cell in line), end_section=following[0] != line[0])
     return table

@@ -248,6 +248,9 @@ def status(
 def export(
     store: Annotated[Path, typer.Argument(help="Folder of the results.")],
     out: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    tidy: Annotated[
+        bool, typer.Option("--tidy", help="Labels, a column per setting and cumulative regret, for pandas or R.")
+    ] = False,
     imports: Imports = None,
 ) -> None:
     """All runs as one table, a row per run and episode.  Exit code 1 if damaged runs had to be left out."""
@@ -255,12 +258,12 @@ def export(
 
     with one_line_errors():
         from livarot.sweeps.experiment.names import counted
-        from livarot.sweeps.store import housekeeping
+        from livarot.sweeps.store import tables
         from livarot.sweeps.store.store import Store
 
         import_modules(imports)
         with Store(store) as opened:
-            found = housekeeping.export(opened, out)
+            found = tables.export(opened, out, tidy=tidy)
         typer.echo(f"{counted(found.rows, 'row')} in {out}")
         for key in found.damaged:
             typer.echo(f"damaged and left out: run {key}; the same `livarot run` computes it again", err=True)

@@ -1,3 +1,4 @@
+from livarot.report.curves import plot_scaling as plot_scaling
 from livarot.report.page import report as report
 from livarot.report.resampling import Band as Band
 from livarot.report.statistics import Interval as Interval

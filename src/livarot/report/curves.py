@@ -1,17 +1,17 @@
-"""A store's figures for a paper: regret curves with bands, scaling with the horizon, paired differences.
+"""A store's figures for a paper: regret curves with bands, regret against a setting, paired differences.
 
-Figures are objects, as in :mod:`livarot.report.drawing`; an agent has the same colour and dashes in all of them and on
-the page.  A store may have any number of environments and agents, so a figure shows the first :data:`MAX_PANELS` and in
-each the :data:`MAX_AGENTS` learners with the least regret, and says what it leaves out; the page has all.
+Figures are objects, as in :mod:`livarot.report.drawing`; an agent has the same colour, dashes and marker in all of them
+and on the page, so that it is known in grey print too.  A store may have any number of environments and agents, so a
+figure shows the first :data:`MAX_PANELS` and in each the :data:`MAX_AGENTS` learners with the least regret, and says
+what it leaves out; the page has all.  Controls are drawn where the summary asks for them, or where nothing learns.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
-import unicodedata
+import os
 from collections.abc import Sequence
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -19,36 +19,52 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
+from livarot.errors import bad
 from livarot.report.drawing import STYLE
-from livarot.report.summary import CellSummary, Comparison, Scaling, Summary, told
+from livarot.report.lettering import drawable, escaped, fonts, wrapped
+from livarot.report.read_runs import read_runs, require_runs
+from livarot.report.scaling import AGENT, Scaling, axis_name
+from livarot.report.summary import CellSummary, Comparison, Summary, summarise, told
 from livarot.sweeps.experiment.names import Name, counted, distinct, shortened
 
-MAX_PANELS, MAX_AGENTS, COLUMNS = 9, 8, 3
+MAX_PANELS, MAX_AGENTS, COLUMNS, MAX_TICKS = 9, 8, 3, 8
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222", "#E69F00", "#56B4E9", "#8A6D00")
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vPX*"
 INCH = 13.5  # characters of the small font in an inch, about
-FONTS = (
-    "DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "Source Han Sans",
-    "IPAexGothic", "IPAGothic", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Hiragino Sans",
-    "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Arial Unicode MS", "Noto Sans Arabic", "Noto Sans Devanagari",
-    "Noto Sans Symbols2", "Noto Emoji", "Segoe UI Symbol", "Segoe UI Emoji", "FreeSans",
-)  # fmt: skip
 
 
-def figures(summary: Summary) -> dict[str, Figure]:
-    """Every figure under the name of its files; those without content are absent."""
+def figures(summary: Summary, against: str | None = None) -> dict[str, Figure]:
+    """Every figure under the name of its files; those without content are absent.
+
+    ``against`` is the axis of the figure of scaling; None is the first that has lines.
+    """
+    axes = dict.fromkeys(family.axis for family in summary.families)
+    if against is not None and against not in axes:
+        cure = f"one of: {', '.join(axes)}" if axes else "no runs differ in one number only"
+        raise bad("against", f"no runs differ in {against!r} only", cure=cure)
     with mpl.rc_context(STYLE | {"font.family": list(fonts())}):
         found = {"curves": curve_figure(summary)}
-        if summary.scaling:
-            found["scaling"] = scaling_figure(summary)
-        if summary.comparisons:
+        if axes:
+            found["scaling"] = scaling_figure(summary, against or next(iter(axes)))
+        if any(shown_pair(summary, one) for one in summary.comparisons):
             found["comparisons"] = comparison_figure(summary)
     return found
+
+
+def plot_scaling(store: str | os.PathLike[str], against: str = "horizon", *, controls: bool = False) -> Figure:
+    """The figure of the regret of a store's runs against a number that they are made with: ``horizon``, ``dim``,
+    ``gap``, ``episodes`` or any other setting of the environment, ``agent.beta_scale`` or any other of the agent.
+    """
+    if not isinstance(store, str | os.PathLike) or not isinstance(against, str):
+        wrong = "against" if isinstance(store, str | os.PathLike) else "store"
+        raise bad(wrong, "is not text", cure="the folder of a store, and the name of a setting")
+    runs = read_runs(Path(store))
+    require_runs(runs)
+    return figures(summarise(runs, controls=bool(controls)), against)["scaling"]
 
 
 # -------------------------------------------------------------------- curves
@@ -63,30 +79,46 @@ def curve_figure(summary: Summary) -> Figure:
         for one in cells:
             _curve(axes, one)
         axes.set_xlabel("episode")
-        axes.set_ylabel("cumulative regret")
+        axes.set_ylabel(_regret_label(cells))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         if all(len(one.episodes) == 1 for one in cells):
             axes.set_xlim(0.5, 1.5)
         axes.set_ylim(bottom=-0.02 * max(axes.get_ylim()[1], 0.0))  # regret is not negative; a line at 0 can be seen
     has_bands = any(one.curves["regret"].simultaneous is not None for cells in chosen for one in cells)
     bands = "; bands hold the whole curve with 95 % (simultaneous)" if has_bands else ""
-    missing = max(len(summary.of_panel(panel)) - len(cells) for panel, cells in zip(shown, chosen, strict=True))
+    able = [len(_candidates(summary, summary.of_panel(panel))) for panel in shown]
+    missing = max(count - len(cells) for count, cells in zip(able, chosen, strict=True))
     notes = [f"exact regret, mean over seeds{bands}", _left_out(len(summary.panels) - len(shown), missing)]
-    _legend_below(figure, summary, grid, notes)
+    _legend_below(figure, summary.agents, grid, notes)
     return figure
 
 
 def _curve(axes: Axes, one: CellSummary) -> None:
     curve = one.curves["regret"]
-    colour = COLOURS[one.agent % len(COLOURS)]
-    marker = "o" if len(one.episodes) == 1 else ""  # a line of one point cannot be seen
+    colour, marker = COLOURS[one.agent % len(COLOURS)], MARKERS[one.agent % len(MARKERS)]
     if curve.simultaneous is not None:
         low, high = curve.simultaneous.low, curve.simultaneous.high
         if len(one.episodes) > 1:
             axes.fill_between(one.episodes, low, high, color=colour, alpha=0.13, linewidth=0)
         else:
             axes.vlines(one.episodes, low, high, color=colour, linewidth=1.0)
-    axes.plot(one.episodes, curve.mean, color=colour, linestyle=_dash(one.agent), marker=marker, gid=str(one.agent))
+    every = max(1, len(one.episodes) // 6)
+    first = one.agent % every if len(one.episodes) > 6 else 0  # markers of two agents do not lie on each other
+    axes.plot(
+        one.episodes, curve.mean, color=colour, linestyle=_dash(one.agent), marker=marker, markersize=3.5,
+        markevery=(first, every), gid=str(one.agent),
+    )  # fmt: skip
+
+
+def _regret_label(cells: Sequence[CellSummary]) -> str:
+    """What the axis shows; where the environment has units of its own, that it is in them."""
+    return "cumulative regret" + (", own units" if any(one.normalised is not None for one in cells) else "")
+
+
+def _candidates(summary: Summary, cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """What may be drawn: all, or those that learn."""
+    learners = [one for one in cells if one.agent not in summary.controls]
+    return list(cells) if summary.with_controls or not learners else learners
 
 
 def _chosen(summary: Summary, cells: list[CellSummary]) -> list[CellSummary]:
@@ -94,9 +126,9 @@ def _chosen(summary: Summary, cells: list[CellSummary]) -> list[CellSummary]:
 
     A learner's place is its mean rank over the panels, so panels with the same agents show the same ones.
     """
-    ranks = _mean_ranks(summary)
-    learners = sorted((one for one in cells if one.agent not in summary.controls), key=lambda one: ranks[one.agent])
-    controls = [one for one in cells if one.agent in summary.controls]
+    ranks, able = _mean_ranks(summary), _candidates(summary, cells)
+    learners = sorted((one for one in able if one.agent not in summary.controls), key=lambda one: ranks[one.agent])
+    controls = [one for one in able if one.agent in summary.controls]
     return sorted([*learners[:MAX_AGENTS], *controls[: MAX_AGENTS // 2]], key=lambda one: one.agent)
 
 
@@ -120,58 +152,67 @@ def _left_out(panels: int, agents: int) -> str:
 
 
 # -------------------------------------------------------------------- scaling
-def scaling_figure(summary: Summary) -> Figure:
-    """Regret after the last episode against H, doubly logarithmic, with 95 % intervals and slopes."""
-    families = list(dict.fromkeys(line.family for line in summary.scaling))
+def scaling_figure(summary: Summary, axis: str) -> Figure:
+    """Regret after the last episode against a number, doubly logarithmic, with 95 % intervals and slopes."""
+    families = [k for k, family in enumerate(summary.families) if family.axis == axis]
     shown = families[:MAX_PANELS]
     figure, grid = _grid(len(shown), columns=2, width=4.4, height=2.7)
     ranks = _mean_ranks(summary)
-    episodes = {panel.family: panel.episodes for panel in summary.panels}
-    _set_titles(figure, grid, [(summary.families[family], episodes[family]) for family in shown], characters=58)
+    about = [summary.families[k] for k in shown]
+    _set_titles(figure, grid, [(one.name, one.episodes) for one in about], characters=58)
     missing = 0
+    own = list(dict.fromkeys(line.name for line in summary.scaling if line.family in families))
+    names = own if axis.startswith(AGENT) else summary.agents  # lines along a setting of agents are no agent's own
     for family, axes in zip(shown, grid, strict=True):
         every = [line for line in summary.scaling if line.family == family]
+        learning = [line for line in every if line.agent not in summary.controls]
+        every = every if summary.with_controls or not learning else learning
         lines = sorted(every, key=lambda line: (line.agent in summary.controls, ranks[line.agent]))[:MAX_AGENTS]
         missing = max(missing, len(every) - len(lines))
-        _scaling_panel(axes, summary, sorted(lines, key=lambda line: line.agent))
+        lines.sort(key=lambda line: line.agent)
+        looks = [own.index(line.name) if names is own else line.agent for line in lines]
+        _scaling_panel(axes, summary, lines, looks)
+        axes.set_xlabel(escaped(drawable(axis_name(axis))))
+    exponents = axis_name(axis).split()[-1]
     notes = [
-        "regret after the last episode with 95 % intervals, and slopes, the exponents of H; agents stand side by side",
+        f"regret after the last episode with 95 % intervals, and slopes, the exponents of {exponents}; agents stand "
+        "side by side",
         _left_out(len(families) - len(shown), missing),
     ]
-    _legend_below(figure, summary, grid, notes)
+    _legend_below(figure, names, grid, notes)
     return figure
 
 
-def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling]) -> None:
-    horizons = sorted({_horizon(summary, index) for line in lines for index in line.cells})
-    closest = min(np.diff(np.log2(horizons)), default=1.0)
+def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: list[int]) -> None:
+    sizes = sorted({size for line in lines for size in line.sizes})
+    closest = min(np.diff(np.log2(sizes)), default=1.0)
     least, slopes = math.inf, []
-    for place, line in enumerate(lines):
-        away = 0.3 * closest * (place / max(len(lines) - 1, 1) - 0.5)
+    for place, (line, look) in enumerate(zip(lines, looks, strict=True)):
+        away = 0.3 * closest * (place / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
         found = np.array([summary.cells[index].totals["regret"] for index in line.cells], dtype=np.float64)  # (K, 3)
         known = bool(np.isfinite(found).all())
         least = min(least, *found[:, 0], *(found[:, 1][found[:, 1] > 0.1 * found[:, 0]] if known else ()))
-        look: dict[str, Any] = {
-            "color": COLOURS[line.agent % len(COLOURS)],
-            "linestyle": _dash(line.agent),
+        style: dict[str, Any] = {
+            "color": COLOURS[look % len(COLOURS)],
+            "linestyle": _dash(look),
             "linewidth": 1.3,
-            "marker": MARKERS[line.agent % len(MARKERS)],
+            "marker": MARKERS[look % len(MARKERS)],
             "markersize": 3.5,
         }
-        places = [_horizon(summary, index) * 2.0**away for index in line.cells]
+        places = [size * 2.0**away for size in line.sizes]
         if known:
             error = np.abs(found[:, 1:] - found[:, :1]).T
-            axes.errorbar(places, found[:, 0], error, fmt="none", ecolor=look["color"], elinewidth=0.7, capsize=1.5)
-        slopes += axes.plot(places, found[:, 0], gid=str(line.agent), label=_slope_text(line), **look)
+            axes.errorbar(places, found[:, 0], error, fmt="none", ecolor=style["color"], elinewidth=0.7, capsize=1.5)
+        slopes += axes.plot(places, found[:, 0], gid=str(look), label=_slope_text(line), **style)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.8 * least)
     for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         which(LogFormatter(minor_thresholds=(1.5, 0.5)))
-    axes.set_xticks(horizons, [str(h) for h in horizons])
+    ticks = sizes[:: -(-len(sizes) // MAX_TICKS)]
+    axes.set_xticks(ticks, [f"{size:.4g}" for size in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("horizon H")
-    axes.set_ylabel("cumulative regret")
+    axes.set_ylabel(_regret_label([summary.cells[index] for line in lines for index in line.cells]))
     axes.legend(
         handles=slopes, title="slope", frameon=False, fontsize=7, title_fontsize=7, handlelength=2.5,
         loc="upper left", bbox_to_anchor=(1.0, 1.0),
@@ -179,19 +220,15 @@ def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling]) -> None:
 
 
 def _slope_text(line: Scaling) -> str:
-    """The exponent of the regret in H, as the page shows it."""
+    """The exponent of the regret, as the page shows it."""
     text = told(line.slope)
     return f"{text[0]} [{text[1]}, {text[2]}]" if len(text) == 3 else "–"  # too few seeds, or seeds without regret
-
-
-def _horizon(summary: Summary, index: int) -> int:
-    return summary.panels[summary.cells[index].panel].horizon or 0
 
 
 # -------------------------------------------------------------------- differences
 def comparison_figure(summary: Summary) -> Figure:
     """The best learner of each environment minus the others, seed by seed, with 95 % intervals."""
-    panels = list(dict.fromkeys(one.panel for one in summary.comparisons))
+    panels = list(dict.fromkeys(one.panel for one in summary.comparisons if shown_pair(summary, one)))
     shown = panels[:MAX_COMPARED]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
@@ -222,7 +259,7 @@ def comparison_figure(summary: Summary) -> Figure:
         axes.set_title(f"{title}\n{escaped(wrapped(best, 34))}", fontsize=8)
     notes = [
         "difference of regret, seed by seed, with its 95 % interval: the best learner (named above each panel) minus "
-        "the agent of the line; left of zero the best learner is better; an interval that holds zero is grey",
+        "the agent of the line; left of zero the best learner is better; hollow marks: the interval holds zero",
         _left_out(len(panels) - len(shown), 0),
     ]
     figure.supxlabel(_note(figure, notes), fontsize=8)
@@ -231,21 +268,30 @@ def comparison_figure(summary: Summary) -> Figure:
 
 def _against_best(summary: Summary, panel: int) -> list[Comparison]:
     """The comparisons of the agent that the summary lists first, the best learner."""
-    here = [one for one in summary.comparisons if one.panel == panel]
+    here = [one for one in summary.comparisons if one.panel == panel and shown_pair(summary, one)]
     return [one for one in here if one.first == here[0].first]
+
+
+def shown_pair(summary: Summary, one: Comparison) -> bool:
+    """Is the comparison drawn?  With controls only where these are asked for, or where nothing learns."""
+    idle = summary.controls & {one.first, one.second}
+    return not idle or summary.with_controls or len(summary.controls) == len(summary.agents)
 
 
 def _difference(axes: Axes, place: int, one: Comparison) -> None:
     found = one.difference
     clear = found.high < 0.0 or found.low > 0.0
     error = [[found.estimate - found.low], [found.high - found.estimate]]
-    colour = COLOURS[one.second % len(COLOURS)] if clear else "#A8A8A8"
-    axes.errorbar([found.estimate], [place], xerr=error, fmt="o", color=colour, markersize=4, capsize=2, elinewidth=1.2)
+    colour, face = (COLOURS[one.second % len(COLOURS)],) * 2 if clear else ("#A8A8A8", "white")
+    axes.errorbar(
+        [found.estimate], [place], xerr=error, fmt=MARKERS[one.second % len(MARKERS)], color=colour, mfc=face,
+        markersize=4, capsize=2, elinewidth=1.2,
+    )  # fmt: skip
 
 
 # -------------------------------------------------------------------- parts
 def _dash(agent: int) -> Any:
-    return DASHES[agent // len(COLOURS) % len(DASHES)]
+    return DASHES[agent % len(DASHES)]  # with the colours, whose number has no factor in common: forty looks
 
 
 def _grid(count: int, columns: int = COLUMNS, width: float = 3.1, height: float = 2.5) -> tuple[Figure, list[Axes]]:
@@ -258,14 +304,16 @@ def _grid(count: int, columns: int = COLUMNS, width: float = 3.1, height: float 
     return figure, list(grid[:count])
 
 
-def _set_titles(figure: Figure, grid: list[Axes], about: Sequence[tuple[Name, int]], characters: int) -> list[str]:
+def _set_titles(
+    figure: Figure, grid: list[Axes], about: Sequence[tuple[Name, int | None]], characters: int
+) -> list[str]:
     """A title for every panel, all different; what all have in common stands above the figure, once."""
     several = len(about) > 1
     same_length = several and len({episodes for _, episodes in about}) == 1
     same_base = several and len({parts.base for parts, _ in about}) == 1
     same_base &= all(parts.told or not same_length for parts, _ in about)  # something must be left for the panels
     above = [shortened(drawable(about[0][0].base), 180)] if same_base else []
-    above += [_length(about[0][1])] if same_length else []
+    above += [_length(about[0][1])] if same_length and about[0][1] is not None else []
     if above:
         figure.suptitle(escaped(wrapped(", ".join(above), int(INCH * figure.get_figwidth()))), fontsize=10)
     names = [drawable(parts.told if same_base else str(parts)) for parts, _ in about]
@@ -278,15 +326,15 @@ def _set_titles(figure: Figure, grid: list[Axes], about: Sequence[tuple[Name, in
     return titles
 
 
-def _length(episodes: int) -> str:
-    return f"T\u00a0=\u00a0{episodes}"  # no line break inside
+def _length(episodes: int | None) -> str:
+    return "" if episodes is None else f"T\u00a0=\u00a0{episodes}"  # no line break inside
 
 
-def _legend_below(figure: Figure, summary: Summary, grid: list[Axes], notes: list[str]) -> None:
+def _legend_below(figure: Figure, called: Sequence[str], grid: list[Axes], notes: list[str]) -> None:
     """One legend in rows of its own under the panels, as many columns as fit; the figure grows by its height."""
     lines = {int(gid): line for axes in grid for line in axes.get_lines() if (gid := line.get_gid())}
     agents = sorted(lines)
-    names = [wrapped(name, 44) for name in distinct([drawable(summary.agents[agent]) for agent in agents], 80)]
+    names = [wrapped(name, 44) for name in distinct([drawable(called[agent]) for agent in agents], 80)]
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     for columns in (4, 3, 2, 1):
         legend = figure.legend(
@@ -310,45 +358,3 @@ def _legend_below(figure: Figure, summary: Summary, grid: list[Axes], notes: lis
 
 def _note(figure: Figure, notes: list[str]) -> str:
     return "\n".join(wrapped(note, int(INCH * figure.get_figwidth())) for note in notes if note)
-
-
-# -------------------------------------------------------------------- text
-def drawable(text: str) -> str:
-    """The text on one line; a character that no installed font has loses its accents, or becomes its code.
-
-    >>> drawable("two\\nlines\\x07")
-    'two lines[07]'
-    """
-    return "".join(sign if _drawn(sign) else _replaced(sign) for sign in " ".join(text.split()))
-
-
-def escaped(text: str) -> str:
-    """The text so that matplotlib shows it unchanged: not as mathematics, and not hidden from a legend."""
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") or not text.strip() else text
-
-
-def wrapped(text: str, width: int) -> str:
-    """The text on lines of at most this many characters, broken between words where there are any."""
-    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False)) or " "
-
-
-def _replaced(sign: str) -> str:
-    plain = "".join(part for part in unicodedata.normalize("NFKD", sign) if not unicodedata.combining(part))
-    if plain != sign and plain and all(_drawn(part) for part in plain):
-        return plain
-    return f"[{ord(sign):02X}]"
-
-
-@cache
-def fonts() -> tuple[str, ...]:
-    """Those of :data:`FONTS` that are installed; the first comes with matplotlib."""
-    installed = {font.name for font in fontManager.ttflist}
-    return tuple(name for name in FONTS if name in installed or name == FONTS[0])
-
-
-@cache
-def _drawn(sign: str) -> bool:
-    if not sign.isprintable():
-        return False
-    return any(get_font(findfont(FontProperties(family=[name]))).get_char_index(ord(sign)) for name in fonts())

@@ -59,6 +59,12 @@ def table(summary: Summary) -> str:
         count += len(here)
     if len(summary.cells) > count:
         rows += [r"\midrule", f"\\multicolumn{{7}}{{l}}{{{counted(len(summary.cells) - count, 'row')} left out}} \\\\"]
+    scaled = any(one.normalised is not None for one in summary.cells)
+    units = (
+        ["% Regret is in the units of each environment's rewards; the page has the normalised one too."]
+        if scaled
+        else []
+    )
     long = sum(row != r"\midrule" for row in rows) > LONG
     package = "booktabs, longtable" if long else "booktabs"
     head = [
@@ -72,6 +78,7 @@ def table(summary: Summary) -> str:
             "% before 2020 also \\usepackage{textcomp}.",
             "% Names in other scripts than the Latin one need LuaLaTeX or XeLaTeX and a font that has them.",
             "% Cumulative exact regret after the last episode; brackets: 95 % bootstrap intervals over the seeds.",
+            *units,
             f"\\begin{{{'longtable' if long else 'tabular'}}}{{{COLUMNS}}}",
             *head,
             *(["\\endhead"] if long else []),

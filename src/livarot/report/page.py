@@ -27,6 +27,8 @@ from livarot.errors import bad
 from livarot.extras import extras_explained
 from livarot.report.output import check_folder, write_all
 from livarot.report.read_runs import Runs, read_runs, require_runs
+from livarot.report.scaling import axis_name
+from livarot.report.statistics import Interval
 from livarot.report.summary import CellSummary, Curve, Summary, contradicted, percent, summarise, told
 from livarot.sweeps.experiment.names import counted, distinct, natural
 
@@ -46,8 +48,17 @@ FIGURES = ("curves", "scaling", "comparisons")
 FILES = ("report.html", "table.tex", *(f"{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")))
 
 
-def report(store: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:
+def report(
+    store: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    controls: bool = False,
+    against: str | None = None,
+) -> list[Path]:
     """Read a store and write page, figures and table into the folder ``out``; their paths.
+
+    ``controls``: the uniform policy and the oracle are drawn and compared too.  ``against``: the number on the axis of
+    the figure of scaling (:mod:`livarot.report.scaling`).
 
     All files are made before the first one is written, and each is written complete or not at all.  Figures of an
     earlier report that this one does not have are removed.  Damaged runs are left out, and named by warnings.
@@ -56,7 +67,7 @@ def report(store: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[P
     runs = read_runs(Path(store))
     _warn(runs)
     require_runs(runs)
-    return write_all(out, files(summarise(runs)), own=FILES)
+    return write_all(out, files(summarise(runs, controls=controls), against), own=FILES)
 
 
 def _warn(runs: Runs) -> None:
@@ -66,14 +77,14 @@ def _warn(runs: Runs) -> None:
         logger.warning("left out: %d more damaged files", len(runs.damaged) - MAX_FAILURES)
 
 
-def files(summary: Summary) -> dict[str, bytes]:
+def files(summary: Summary, against: str | None = None) -> dict[str, bytes]:
     """The content of every file by its name."""
     from livarot.report.curves import figures
     from livarot.report.drawing import render
     from livarot.report.latex import table
 
     found = {"report.html": page(summary).encode(), "table.tex": table(summary).encode()}
-    for name, figure in figures(summary).items():
+    for name, figure in figures(summary, against).items():
         found[f"{name}.pdf"] = render(figure, "pdf")
         found[f"{name}.png"] = render(figure, "png")
     return found
@@ -111,28 +122,29 @@ def page(summary: Summary) -> str:
 
 def data_of(summary: Summary) -> dict[str, Any]:
     """What the script draws, ready for JSON; numbers that it prints come as text."""
-    from livarot.report.curves import COLOURS
+    from livarot.report.curves import COLOURS, DASHES
 
     panel_names = distinct([panel.name for panel in summary.panels], SELECTED)
-    family_names = distinct([str(family) for family in summary.families], SELECTED)
-    return {
+    return _scaling(summary) | {
         "agents": summary.agents,
         "short": distinct(summary.agents, SHORT),
         "tiny": distinct(summary.agents, TINY),
         "agent_rank": _ranks(summary.agents),
+        "controls": sorted(summary.controls),
+        "with_controls": summary.with_controls,
         "colours": [colour.lower() for colour in COLOURS],
+        "dashes": len(DASHES),
         "panels": [
             {
                 "name": panel.name,
                 "short": short,
                 "horizon": panel.horizon,
                 "episodes": panel.episodes,
-                "family": panel.family,
             }
             for panel, short in zip(summary.panels, panel_names, strict=True)
         ],
         "panel_rank": _ranks([panel.name for panel in summary.panels]),
-        "families": family_names,
+        "units": any(one.normalised is not None for one in summary.cells),
         "metrics": [list(metric) for metric in METRICS if any(metric[0] in one.curves for one in summary.cells)],
         "cells": [_cell(one) for one in summary.cells],
         "pairs": [
@@ -147,11 +159,28 @@ def data_of(summary: Summary) -> dict[str, Any]:
             }
             for one in summary.comparisons
         ],
+    }
+
+
+def _scaling(summary: Summary) -> dict[str, Any]:
+    """Regret against settings: axes, families, names of lines, and the lines."""
+    names = distinct([str(family.name) for family in summary.families], SELECTED)
+    lines = list(dict.fromkeys(line.name for line in summary.scaling))
+    return {
+        "axes": [[axis, axis_name(axis)] for axis in dict.fromkeys(family.axis for family in summary.families)],
+        "families": [
+            {"axis": family.axis, "name": name, "episodes": family.episodes}
+            for family, name in zip(summary.families, names, strict=True)
+        ],
+        "lines": lines,
         "scaling": [
             {
                 "family": line.family,
                 "agent": line.agent,
-                "horizons": [summary.panels[summary.cells[index].panel].horizon for index in line.cells],
+                "name": lines.index(line.name),
+                "agents": sorted({summary.cells[index].agent for index in line.cells}),
+                "panels": sorted({summary.cells[index].panel for index in line.cells}),
+                "sizes": line.sizes,
                 "mean": [_number(_regret(summary, index)[0]) for index in line.cells],
                 "low": [_number(_regret(summary, index)[1]) for index in line.cells],
                 "high": [_number(_regret(summary, index)[2]) for index in line.cells],
@@ -190,6 +219,7 @@ def _regret(summary: Summary, index: int) -> tuple[float, float, float]:
 
 def _cell(one: CellSummary) -> dict[str, Any]:
     audit = one.audit
+    level = None if audit["promised"] is None else audit["promised"].level
     return {
         "panel": one.panel,
         "agent": one.agent,
@@ -199,23 +229,39 @@ def _cell(one: CellSummary) -> dict[str, Any]:
         "regret": _triple(one.totals["regret"]),
         "iqm": _triple(one.totals["iqm"]),
         "realised": _triple(one.totals["realised_regret"]),
+        "normalised": _triple(one.normalised or one.totals["regret"]),
         "audit": {
-            name: _triple(value) if isinstance(value, tuple) else _number(value) for name, value in audit.items()
+            name: _triple(value) if isinstance(value, Interval) else _number(value)
+            for name, value in (audit | {"promised": level, "stages_always": None}).items()
         },
         "contradicted": contradicted(audit),
         "told": {
             "regret": spread(one.totals["regret"]),
             "iqm": spread(one.totals["iqm"]),
             "realised": spread(one.totals["realised_regret"]),
+            "normalised": spread(one.normalised or one.totals["regret"]),
             "sigma_bar": spread(_one(audit["sigma_bar"])),
             "covered": _share(_one(audit["covered"])),
             "always_covered": _share(audit["always_covered"]),
-            "promised": _share(_one(audit["promised"])) or ("nothing" if audit["covered"] is not None else ""),
+            "stages_always": _stages(audit["stages_always"]),
+            "promised": str(audit["promised"] or ("nothing" if audit["covered"] is not None else "")),
             "optimistic": _share(_one(audit["optimistic"])),
             "least_optimism": spread(_one(audit["least_optimism"])),
             "inner_gap": "".join(told(_one(audit["inner_gap"]), zero=0.0)),
         },
     }
+
+
+def _stages(shares: FloatArray | None) -> str:
+    """The share of runs in which the set of a stage never missed: the worst stage, and the best where it differs.
+
+    >>> _stages(np.array([1.0, 0.85, 0.9])), _stages(np.array([1.0, 1.0]))
+    ('85.0 % (stage 1) to 100.0 %', '100.0 %')
+    """
+    if shares is None:
+        return ""
+    worst, best = float(shares.min()), float(shares.max())
+    return f"{_share([best])}" if worst == best else f"{_share([worst])} (stage {shares.argmin()}) to {_share([best])}"
 
 
 def _one(value: float | None) -> list[float] | None:
@@ -271,7 +317,9 @@ def _intro(summary: Summary) -> str:
         *([f"{len(runs.failures)} failed"] if runs.failures else []),
         *([f"{counted(len(runs.damaged), 'damaged file')} left out"] if runs.damaged else []),
     ]
-    return html.escape(f"{', '.join(parts)}. livarot {version('livarot')}.")
+    unknown = sorted({one.cell.environment for one in summary.cells if one.scales is None})
+    units = f" Not registered here, so that regret is normalised: {', '.join(unknown)[:300]}." if unknown else ""
+    return html.escape(f"{', '.join(parts)}. livarot {version('livarot')}.{units}")
 
 
 def _left_out(summary: Summary) -> str:

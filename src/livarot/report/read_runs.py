@@ -25,7 +25,7 @@ from livarot.sweeps.experiment.keys import (
     Cell,
     canonical,
 )
-from livarot.sweeps.experiment.names import counted, natural, without_horizon
+from livarot.sweeps.experiment.names import counted, left_out, natural
 from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.store.reading import read_in_threads
 from livarot.sweeps.store.records import decode, read_file
@@ -45,6 +45,7 @@ class Reduced:
     curves: FloatArray = field(repr=False)
     totals: dict[str, float | None]
     provenance: str
+    inside: NDArray[np.bool_] | None = field(default=None, repr=False)  # per set: was theta* never outside?
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,23 @@ def reduce_columns(columns: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[
     return curves, totals
 
 
+def never_missed(covered: FloatArray, bits: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+    """Per confidence set (stage): did it hold theta* in every episode that had sets?  None: the run has none.
+
+    Bits (T, words) beyond the number of sets are 0; there are as many sets as bits in an episode with all of them.
+
+    >>> never_missed(np.array([np.nan, 1.0, 0.0]), np.array([[0], [3], [2]], dtype=np.int32)).tolist()
+    [False, True]
+    """
+    seen = ~np.isnan(covered)
+    if not seen.any() or not bits.size:
+        return None
+    always = np.bitwise_and.reduce(bits[seen], axis=0)
+    ever = np.bitwise_or.reduce(bits[seen], axis=0)
+    flags, used = (np.unpackbits(x.view(np.uint8), bitorder="little").astype(np.bool_) for x in (always, ever))
+    return flags[: int(np.flatnonzero(used).max(initial=-1)) + 1]
+
+
 def read_runs(path: str | Path | Store, *, known: dict[str, tuple[Cell, Reduced]] | None = None) -> Runs:
     """Read a store; ``known`` keeps what was read (files never change), for callers that read again and again."""
     store = path if isinstance(path, Store) else Store(path)
@@ -143,9 +161,9 @@ def _read(store: Store, key: str) -> tuple[Cell, Reduced] | str | None:
         return str(error)
     if record.run.key != key:
         return f"{key}: it holds another run than its name says"
-    cell = record.run.cell
+    cell, inside = record.run.cell, never_missed(record.columns["covered"], record.bits)
     # equal texts are one: most runs of a store were made by the same code
-    return cell, Reduced(cell.key, record.run.seed, *reduce_columns(record.columns), _text(record.provenance))
+    return cell, Reduced(cell.key, record.run.seed, *reduce_columns(record.columns), _text(record.provenance), inside)
 
 
 def _text(provenance: dict[str, Any]) -> str:
@@ -154,7 +172,11 @@ def _text(provenance: dict[str, Any]) -> str:
 
 def _order(cell: Cell) -> tuple[Any, ...]:
     horizon = horizon_of(cell)
-    world = (cell.environment, natural(canonical(without_horizon(cell))), -1 if horizon is None else horizon)
+    world = (
+        cell.environment,
+        natural(canonical(left_out(cell.environment_settings, "horizon"))),
+        -1 if horizon is None else horizon,
+    )
     return (*world, cell.episodes, cell.agent, natural(canonical(cell.agent_settings)))
 
 

@@ -1,30 +1,34 @@
 """The numbers of a report: bands, intervals, paired comparisons, slopes and audits of a store's runs.
 
-A *panel* is an environment with a number of episodes; a *family* the panels that differ in the horizon only.  With
-fewer than :data:`livarot.report.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
+A *panel* is an environment with a number of episodes; :mod:`livarot.report.scaling` has *families*, which differ in one
+number.  With fewer than :data:`livarot.report.statistics.MIN_SEEDS` seeds there are estimates and no intervals.
 
+Regrets and optimism are in the units of the environment's rewards; stored runs are normalised, for rewards in [0, 1].
 Exact regret is never negative, so the lower ends of its intervals and bands are at least 0.  *Controls* do not learn:
-the oracle is given the optimal policy, and the uniform policy uses no data.  Page, figures and table print numbers by
+the oracle is given the optimal policy, and the uniform policy uses no data.  They stand in the table, and in curves and
+comparisons where they are asked for.  Page, figures and table print numbers by
 :func:`told` and :func:`percent`, from the full numbers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from livarot import agents
-from livarot.agents.base import declared, declared_by
+from livarot.agents.base import Promise, declared_by, promise_of
 from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import ROUNDING
 from livarot.errors import LivarotError
 from livarot.report.read_runs import CURVES, POINTS, Reduced, Runs, horizon_of, kept_episodes
 from livarot.report.resampling import MIN_SEEDS, Band
+from livarot.report.scaling import RESAMPLES, Family, Scaling, scalings
 from livarot.report.statistics import (
     Interval,
     Paired,
@@ -32,19 +36,18 @@ from livarot.report.statistics import (
     bands,
     iqm,
     iqm_interval,
-    log_log_slope,
     mean_interval,
     probability_of_improvement,
     proportion_interval,
 )
-from livarot.sweeps.experiment.keys import Cell, built, canonical
-from livarot.sweeps.experiment.names import Name, agent_names, environment_names, family_names, without_horizon
+from livarot.sweeps.experiment.keys import Cell, built, unit_scales
+from livarot.sweeps.experiment.names import Name, agent_names, environment_names
 
-RESAMPLES = 1000
 LEAST_POINTS = 12
 POINTS_IN_ALL = 24_000  # over all cells, so that many cells do not make a larger page
 MAX_PAIRS = 2000
 PLAIN_DIGITS = 4  # of a number without an interval
+SCALED = ("regret", "realised_regret", "optimism_gap")  # totals that are differences of values
 LARGE, SMALL = 1e6, 1e-3  # beyond these, numbers are printed with powers of ten
 
 
@@ -68,7 +71,15 @@ class CellSummary:
     curves: dict[str, Curve] = field(repr=False)
     totals: dict[str, Interval | None]
     values: FloatArray = field(repr=False)  # regret of each seed
+    scales: FloatArray | None = field(repr=False)  # of each seed: regret over the normalised one; None: unknown
     audit: dict[str, Any]
+
+    @property
+    def normalised(self) -> Interval | None:
+        """Mean regret for rewards in [0, 1], where that is another number."""
+        if self.scales is None or (self.scales == 1.0).all():
+            return None
+        return _not_below_zero(interval_or_mean(self.values / self.scales))
 
 
 class Panel(NamedTuple):
@@ -77,7 +88,6 @@ class Panel(NamedTuple):
     name: str
     horizon: int | None
     episodes: int
-    family: int
     parts: Name
 
 
@@ -91,15 +101,6 @@ class Comparison(NamedTuple):
     improvement: Interval
 
 
-class Scaling(NamedTuple):
-    """An agent's regret over the horizons of a family at which it has any, and the slope on logarithmic axes."""
-
-    family: int
-    agent: int
-    cells: list[int]
-    slope: Interval | None
-
-
 @dataclass(frozen=True, eq=False)
 class Summary:
     """The whole report; agents, panels and families are referred to by their index."""
@@ -108,43 +109,55 @@ class Summary:
     agents: list[str]
     controls: frozenset[int]  # those of the agents that do not learn
     panels: list[Panel]
-    families: list[Name]
+    families: list[Family]
     cells: list[CellSummary] = field(repr=False)
     comparisons: list[Comparison] = field(repr=False)
     comparisons_left_out: int
     scaling: list[Scaling] = field(repr=False)
+    with_controls: bool = False  # in curves and comparisons
 
     def of_panel(self, panel: int) -> list[CellSummary]:
         return [one for one in self.cells if one.panel == panel]
 
 
-def summarise(runs: Runs) -> Summary:
-    """Everything a report shows; the same runs give the same numbers."""
+def summarise(runs: Runs, *, controls: bool = False) -> Summary:
+    """Everything a report shows; the same runs give the same numbers.  ``controls`` shows those in curves too."""
     called = runs.cells, runs.experiments
     named, order = agent_names(*called)
     agents = {name: index for index, name in enumerate(order)}
-    worlds, relatives = environment_names(*called), family_names(*called)
+    worlds = environment_names(*called)
     points = int(np.clip(POINTS_IN_ALL // max(1, len(runs.cells)), LEAST_POINTS, POINTS))
     places: dict[tuple[str, int], int] = {}
     panels: list[Panel] = []
-    families: dict[str, int] = {}
-    family_parts: list[Name] = []
-    cells, controls = [], set()
+    known: dict[str, float | None] = {}
+    cells, idle = [], set()
     for key, cell in runs.cells.items():
-        family = families.setdefault(canonical([cell.environment, without_horizon(cell), cell.episodes]), len(families))
-        if family == len(family_parts):
-            family_parts.append(relatives[key])
         panel = places.setdefault((str(worlds[key]), cell.episodes), len(places))
         if panel == len(panels):
-            panels.append(Panel(str(worlds[key]), horizon_of(cell), cell.episodes, family, worlds[key]))
+            panels.append(Panel(str(worlds[key]), horizon_of(cell), cell.episodes, worlds[key]))
         agent = agents[str(named[key])]
-        cells.append(_cell_summary(cell, panel, agent, runs.runs[key], points))
+        scales = unit_scales(cell, [run.seed for run in runs.runs[key]], known)
+        cells.append(_cell_summary(cell, panel, agent, in_units(runs.runs[key], scales), points, scales))
         if is_control(cell.agent, cell.agent_settings):
-            controls.add(agent)
+            idle.add(agent)
     cells.sort(key=lambda one: (one.panel, one.agent))
-    pairs, left_out = _comparisons(cells, controls, len(panels))
-    scaling = _scaling(cells, panels)
-    return Summary(runs, order, frozenset(controls), panels, family_parts, cells, pairs, left_out, scaling)
+    pairs, left_out = _comparisons(cells, idle, len(panels))
+    families, scaling = scalings(cells, runs)
+    return Summary(runs, order, frozenset(idle), panels, families, cells, pairs, left_out, scaling, controls)
+
+
+def in_units(runs: Sequence[Reduced], scales: FloatArray | None) -> Sequence[Reduced]:
+    """Runs in the units of the environment's rewards; unchanged where these are in [0, 1], or not known here."""
+    if scales is None or (scales == 1.0).all():
+        return runs
+    changed = []
+    for run, scale in zip(runs, scales, strict=True):
+        totals = {
+            name: value * float(scale) if name in SCALED and value is not None else value
+            for name, value in run.totals.items()
+        }
+        changed.append(replace(run, curves=run.curves * scale, totals=totals))
+    return changed
 
 
 def is_control(agent: str, settings: Mapping[str, Any]) -> bool:
@@ -154,7 +167,9 @@ def is_control(agent: str, settings: Mapping[str, Any]) -> bool:
     return control or (isinstance(inner, dict) and is_control(str(inner.get("name")), inner))
 
 
-def _cell_summary(cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], points: int) -> CellSummary:
+def _cell_summary(
+    cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], points: int, scales: FloatArray | None
+) -> CellSummary:
     stored = kept_episodes(cell.episodes)
     kept = kept_episodes(len(stored), points)
     curves = {}
@@ -181,6 +196,7 @@ def _cell_summary(cell: Cell, panel: int, agent: int, runs: Sequence[Reduced], p
         curves,
         totals,
         values,
+        scales,
         _audit(cell, runs),
     )
 
@@ -207,11 +223,13 @@ def _curve(found: FloatArray, *, never_negative: bool) -> Curve:
     return Curve(near.center, near, whole)
 
 
-def promised(cell: Cell) -> float | None:
-    """The coverage that theory promises for a cell's agent; None if it promises none, or the agent is not known here.
+def promised(cell: Cell) -> Promise | None:
+    """What is promised about the sets of a cell's agent; None: nothing, or the agent is not known here.
 
-    >>> promised(Cell.of("hard-chain", {}, "livarot", {"failure_level": 0.1}, 50, "theory"))
-    0.9
+    >>> str(promised(Cell.of("hard-chain", {}, "livarot", {"failure_level": 0.1}, 50, "theory")))
+    '90 %, by its theory'
+    >>> str(promised(Cell.of("hard-chain", {}, "sound-livarot", {}, 50)))
+    '95 %, sound'
     >>> promised(Cell.of("hard-chain", {}, "livarot", {}, 50)) is None
     True
     """
@@ -219,13 +237,13 @@ def promised(cell: Cell) -> float | None:
         made = agents.make(cell.agent, **{name: built(value) for name, value in cell.agent_settings.items()})
     except (LivarotError, TypeError):  # the oracle among them, which needs a policy
         return None
-    return declared(made).promised_coverage()
+    return promise_of(made)
 
 
 def contradicted(audit: Mapping[str, Any]) -> bool:
     """Is the share of runs that were always covered below the promise, even at the upper end of its interval?"""
     always, promised = audit["always_covered"], audit["promised"]
-    return always is not None and promised is not None and always.high < promised
+    return always is not None and promised is not None and always.high < promised.level
 
 
 def _audit(cell: Cell, runs: Sequence[Reduced]) -> dict[str, Any]:
@@ -242,11 +260,27 @@ def _audit(cell: Cell, runs: Sequence[Reduced]) -> dict[str, Any]:
         "sigma_bar": None if sigma is None else float(sigma.mean()),
         "covered": None if covered is None else float(covered.mean()),
         "always_covered": None if always is None else proportion_interval(int(always.sum()), len(always)),
+        "stages_always": None if always is None else _stages(cell, runs, covered),
         "promised": None if always is None else promised(cell),
         "optimistic": None if optimistic is None else float(optimistic.mean()),
         "least_optimism": None if gap is None else float(gap.min()),
         "inner_gap": None if inner is None else float(inner.max()),
     }
+
+
+def _stages(cell: Cell, runs: Sequence[Reduced], covered: FloatArray | None) -> FloatArray | None:
+    """Per confidence set (stage), the share of runs in which it never missed theta*; None where it was not recorded."""
+    found = [run.inside for run in runs]
+    count = max((len(one) for one in found if one is not None), default=0)
+    if covered is not None and covered.max() == 0.0:  # no episode tells how many sets there are
+        with contextlib.suppress(LivarotError, TypeError):
+            count = max(count, cell.model(runs[0].seed).problem.n_parameters)
+    if count == 0 or any(one is None for one in found):
+        return None
+    table = np.zeros((len(found), count))
+    for row, one in zip(table, found, strict=True):
+        row[: len(one)] = one  # type: ignore[arg-type]
+    return np.asarray(table.mean(axis=0))
 
 
 def _comparisons(cells: Sequence[CellSummary], controls: set[int], n_panels: int) -> tuple[list[Comparison], int]:
@@ -295,31 +329,6 @@ def best_learners(summary: Summary, cells: Sequence[CellSummary]) -> set[int]:
     means = {one.agent: float(one.values.mean()) for one in cells if one.agent not in summary.controls}
     least = min(means.values(), default=0.0)
     return {agent for agent, mean in means.items() if mean <= least + ROUNDING} if len(means) > 1 else set()
-
-
-def _scaling(cells: Sequence[CellSummary], panels: Sequence[Panel]) -> list[Scaling]:
-    groups: dict[tuple[int, int], list[int]] = {}
-    for index, one in enumerate(cells):
-        if panels[one.panel].horizon is not None and one.values.mean() > ROUNDING:
-            groups.setdefault((panels[one.panel].family, one.agent), []).append(index)
-    found = []
-    for (family, agent), members in sorted(groups.items()):
-        members.sort(key=lambda index: panels[cells[index].panel].horizon or 0)
-        if len(members) >= 2:
-            chosen = [cells[index] for index in members]
-            found.append(Scaling(family, agent, members, _slope(chosen, panels)))
-    return found
-
-
-def _slope(chosen: Sequence[CellSummary], panels: Sequence[Panel]) -> Interval | None:
-    """None with too few seeds or many seeds without regret; cells with the same seeds are resampled together."""
-    if any(len(one.seeds) < MIN_SEEDS or (one.values <= ROUNDING).mean() > 0.5 for one in chosen):
-        return None
-    sizes = [float(panels[one.panel].horizon or 0) for one in chosen]
-    if all(one.seeds == chosen[0].seeds for one in chosen):
-        values = np.stack([one.values for one in chosen], axis=1)
-        return log_log_slope(sizes, values, n_resamples=RESAMPLES)
-    return log_log_slope(sizes, [one.values for one in chosen], paired=False, n_resamples=RESAMPLES)
 
 
 # -------------------------------------------------------------------- numbers as text

@@ -75,6 +75,7 @@ class Coverage(NamedTuple):
             return "no confidence sets"
         kind = "sound sets" if self.sound else "sets"
         promise = "nothing promised" if self.promised is None else f"promised {100.0 * self.promised:g} %"
+        promise += "" if self.promised is None or self.sound else " by a theory"
         seen = f"theta* in all sets at all times in {100.0 * self.always:.3g} % of {self.n_seeds} seeds"
         return f"{kind}, {promise}: {seen} (worst stage {100.0 * float(self.per_stage.min()):.3g} %)"
 
@@ -133,7 +134,7 @@ class RunResult:
         if self.units.scale != 1.0:
             lines["normalised"] = f"{self.columns['regret'].sum(axis=1).mean():.6g}, for rewards in [0, 1]"
         if self.covered.count():
-            lines["coverage"] = f"{self.covered.mean():.2%} of episodes have theta* in all sets"
+            lines["coverage"] = str(self.coverage())
         return lines
 
     @cached_property

@@ -20,6 +20,8 @@ WIDTH = 78
 # By the key of a contender: Okabe and Ito's palette, which colour-blind readers can tell apart, and styles for print.
 COLOUR = {
     "livarot": "#0072B2",
+    "adaptive-livarot": "#56B4E9",
+    "sound-livarot": "#E69F00",
     "livarot-single-phase": "#009E73",
     "livarot-paper": "#009E73",
     "ucrl-mnl-ol": "#D55E00",
@@ -28,13 +30,15 @@ COLOUR = {
 }
 DASHES: dict[str, Any] = {
     "livarot": "-",
+    "adaptive-livarot": (0, (8, 1.5)),
+    "sound-livarot": (0, (3, 1, 1, 1, 1, 1)),
     "livarot-single-phase": (0, (5, 1, 1, 1)),
     "livarot-paper": (0, (5, 1, 1, 1)),
     "ucrl-mnl-ol": (0, (6, 1.5)),
     "certainty-equivalent": (0, (3, 1)),
     "uniform": (0, (1, 1)),
 }
-MARKER = dict(zip(COLOUR, "o^^svD", strict=True))
+MARKER = dict(zip(COLOUR, "oPX^^svD", strict=True))
 
 
 def filled(paragraphs: Iterable[str]) -> str:

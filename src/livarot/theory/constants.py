@@ -1,7 +1,7 @@
 """The problem-dependent constants of the paper: U, rho, kappa, nu_max, gaps and diameters.
 
 U is ``max_reachable``, rho ``rho``; kappa comes in three forms (``kappa_bound`` the cheap bound, ``kappa`` exact or a
-certified bracket, ``kappa_star`` at the true parameter); nu_max is ``nu_max``, the Q*-gaps ``gaps``, diam ``diameter``.
+proved bracket, ``kappa_star`` at the true parameter); nu_max is ``nu_max``, the Q*-gaps ``gaps``, diam ``diameter``.
 Most need only what a learner knows; those that need theta* take an :class:`MNLMDP`.
 
 All of them are over the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
@@ -52,7 +52,7 @@ def exponential(logarithm: float) -> float:
 @checked
 @dataclass(frozen=True)
 class Bracket:
-    """A number >= 1 between two certified bounds, kept as logarithms; ``exact`` when they agree to 1e-8 relative."""
+    """A number >= 1 between two proved bounds, kept as logarithms; ``exact`` when they agree to 1e-8 relative."""
 
     log_lower: float
     log_upper: float
@@ -173,7 +173,7 @@ def kappa(
     """1 / min over |theta| <= B, pairs and s' != s'' of p(s') p(s''): Eq. (definition kappa) read as E9.
 
     Exact for two outcomes, and for features on a line (d = 1); up to ``tolerance`` on the logarithm for three outcomes,
-    whatever d is; otherwise a certified bracket (see :mod:`livarot.theory.curvature` for how, and what it costs).
+    whatever d is; otherwise a proved bracket (see :mod:`livarot.theory.curvature` for how, and what it costs).
     ``max_nodes`` bounds the work.  A pair with one outcome has no s' != s'' and does not count: kappa of a model that
     has no others is 1 (the paper assumes kappa > 1).  The result is kept with the problem.
 

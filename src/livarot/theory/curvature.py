@@ -1,4 +1,4 @@
-"""kappa, the exact value of Eq. (definition kappa) or a certified bracket of it.
+"""kappa, the exact value of Eq. (definition kappa) or a proved bracket of it.
 
 For one pair (h, s, a) with logits z_k = o_k + phi_k . theta the two smallest probabilities make
 

@@ -2,6 +2,7 @@
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 
 from livarot.report.drawing import render
 from livarot.studies.paper.experiment import (
@@ -13,7 +14,16 @@ from livarot.studies.paper.experiment import (
     UCRL_MNL_OL,
     UNIFORM,
 )
-from livarot.studies.paper.figures import COLOUR, cumulative_figure, figures, finding_figure, scaled_figure, shown
+from livarot.studies.paper.figures import (
+    COLOUR,
+    ORACLE,
+    RATE,
+    cumulative_figure,
+    figures,
+    finding_figure,
+    scaled_figure,
+    shown,
+)
 from tests.support.paper import made_up
 
 
@@ -81,3 +91,18 @@ def test_the_share_of_the_uniform_policy():
     heights = {box.get_label(): box.lines[0].get_ydata().tolist() for box in right.containers}
     assert np.allclose(heights.pop(UNIFORM.label), 100.0)
     assert heights and all(np.allclose(values, 50.0) for values in heights.values())
+
+
+def test_the_sign_oracle_and_the_rate_of_log_t_are_lines(small):
+    paper, fixed = finding_figure(small).axes[:2]
+    for axes, family, names in ((paper, PAPER_GAP, {ORACLE}), (fixed, FIXED_GAP, {ORACLE, RATE})):
+        lines = {line.get_label(): line for line in axes.get_lines() if line.get_label() in (ORACLE, RATE)}
+        assert lines.keys() == names
+        wanted = [small.limits(family, h)[0] / h**1.5 for h in small.horizons]
+        assert lines[ORACLE].get_ydata() == pytest.approx(wanted)
+    curve = next(
+        line for line in cumulative_figure(small, FIXED_GAP, "exact").axes[0].get_lines() if line.get_label() == ORACLE
+    )
+    assert curve.get_ydata()[-1] == pytest.approx(
+        small.limits(FIXED_GAP, small.horizons[0])[0] / small.horizons[0] ** 1.5
+    )

@@ -21,6 +21,7 @@ from livarot.studies.paper.experiment import (
 )
 from livarot.studies.paper.figures import finding_figure
 from livarot.studies.paper.report import rows, table, text, write_files
+from livarot.theory import chain_log_rate, sign_oracle
 from tests.support.paper import made_up
 
 
@@ -58,7 +59,7 @@ def test_table_has_twenty_checkpoints_up_to_the_last_episode():
 def test_rows_have_one_cell_per_agent(small):
     for lines in rows(small).values():
         assert [line[0] for line in lines] == ["exact"] * 2 + ["realised"] * 2 + ["locked in"] * 2
-        assert {len(line) for line in lines} == {2 + len(CONTENDERS)}
+        assert {len(line) for line in lines} == {4 + len(CONTENDERS)}
 
 
 def finals(paper_share: float, fixed_share: float):
@@ -75,18 +76,33 @@ def words(result: Reproduction) -> str:
 
 def test_text_when_only_the_fixed_gap_tells():
     found = words(made_up(finals(0.95, 0.2)))
-    assert "the uniform policy, which never learns, has 2.50; LIVAROT has 2.38; UCRL-MNL-OL has 2.38" in found
+    assert "the uniform policy, which never learns, has 2.50; LIVAROT (paper) has 2.38; UCRL-MNL-OL has 2.38" in found
     assert "95 % of the uniform policy's regret" in found
     assert "cannot tell a learner from a coin" in found
     assert "20 % of the uniform policy's regret. Here learning shows." in found
-    assert "LIVAROT 0 %; single-phase LIVAROT 0 %; UCRL-MNL-OL 0 %." in found
+    assert "LIVAROT (paper) 0 %; LIVAROT (paper, no burn-in) 0 %; UCRL-MNL-OL 0 %." in found
 
 
 def test_text_does_not_claim_what_is_not_so():
     found = words(made_up(finals(0.3, 0.9)))
     assert "cannot tell" not in found and "Here learning shows" not in found
     assert "visibly below it" in found and "Not every learner is well below it" in found
-    assert "LIVAROT 100 %; single-phase LIVAROT 100 %; UCRL-MNL-OL 100 %." in found
+    assert "LIVAROT (paper) 100 %; LIVAROT (paper, no burn-in) 100 %; UCRL-MNL-OL 100 %." in found
+
+
+def test_the_limits_stand_in_text_table_and_summary(small):
+    found = words(small)
+    for family in FAMILIES:
+        for k, horizon in enumerate(small.horizons):
+            least, rate = small.limits(family, horizon)
+            gap = family.gap(horizon, small.n_episodes)
+            assert least == sign_oracle(horizon, small.n_episodes, gap, n_runs=5 * small.n_seeds).mean
+            assert rate == pytest.approx(chain_log_rate(horizon, gap) * np.log(small.n_episodes))
+            line = rows(small)[family.title][k]
+            assert line[-2:] == [f"{least / horizon**1.5:.2f}", f"{rate / horizon**1.5:.2f}"]
+            assert small.summary()["families"][family.key]["sign_oracle"][str(horizon)]["mean"] == least
+    assert "an oracle that knows everything but the signs has" in found
+    assert "The sign oracle was not run." in words(made_up(finals(0.95, 0.2)))
 
 
 def test_text_compares_the_phases():
@@ -94,7 +110,7 @@ def test_text_compares_the_phases():
         return [1.0] if contender is SINGLE_PHASE else [2.0]
 
     found = words(made_up(exact))
-    assert "Without the burn-in of 80 episodes LIVAROT has 50 % of the regret it has with it" in found
+    assert "Without the burn-in of 80 episodes LIVAROT (paper) has 50 % of the regret it has with it" in found
 
 
 def test_text_of_a_small_run_is_finite(small):

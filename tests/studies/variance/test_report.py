@@ -29,7 +29,7 @@ def files(study):
 
 def test_every_file_is_there_and_equal_studies_give_equal_bytes(study, files, tmp_path):
     kinds = ("png", "pdf")
-    figures = {f"{name}.{kind}" for name in ("regret_sigma_bar", "sigma_bar") for kind in kinds}
+    figures = {f"{name}.{kind}" for name in ("regret_sigma_bar", "sigma_bar", "sigma_bar_paths") for kind in kinds}
     assert files.keys() == figures | {"README.txt", "summary.json", "regret.csv", "tables.md"}
     written = report.write_files(study, tmp_path / "a" / "b")
     assert {path.name: path.read_bytes() for path in written} == files

@@ -10,7 +10,6 @@ from livarot.sweeps.experiment.names import (
     cell_names,
     distinct,
     environment_names,
-    family_names,
     natural,
     planned_cells,
     reason,
@@ -77,7 +76,14 @@ def test_environments_are_told_apart_by_their_settings():
     names = [str(name) for name in environment_names(cells, experiments).values()]
     told = [f"chain (gap={gap}, horizon={h})" for gap in ("0.05", "0.1") for h in (5, 10)]
     assert sorted(names, key=natural) == told
-    assert {str(name) for name in family_names(cells, experiments).values()} == {"chain (gap=0.05)", "chain (gap=0.1)"}
+    families = environment_names(cells, experiments, "horizon")
+    assert {str(name) for name in families.values()} == {"chain (gap=0.05)", "chain (gap=0.1)"}
+
+
+def test_agents_without_a_setting_have_one_name():
+    cells, experiments = planned([AgentSpec(name="livarot", settings={"beta_scale": [0.1, 0.2], "reg": [1.0, 2.0]})])
+    named, order = agent_names(cells, experiments, "beta_scale")
+    assert order == ["livarot (reg=1)", "livarot (reg=2)"] and len(named) == 4
 
 
 @pytest.mark.parametrize("width", [20, 33, 50])

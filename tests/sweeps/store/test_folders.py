@@ -9,7 +9,7 @@ from livarot import LivarotError
 from livarot.report.read_runs import read_runs
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.experiment.spec import Experiment
-from livarot.sweeps.store import housekeeping
+from livarot.sweeps.store import housekeeping, tables
 from livarot.sweeps.store.store import Store
 from tests.sweeps.conftest import EXPERIMENT
 
@@ -50,7 +50,7 @@ ACTIONS = {
     "sweep": lambda path, _: sweep(MORE, path, backend="sequential"),
     "status": lambda path, _: housekeeping.status(Store(path)),
     "gc": lambda path, _: housekeeping.collect(Store(path), unplanned=True),
-    "export": lambda path, out: housekeeping.export(Store(path), out / "all.csv"),
+    "export": lambda path, out: tables.export(Store(path), out / "all.csv"),
     "merge from": lambda path, out: housekeeping.merge(Store(out / "whole", create=True), [Store(path)]),
     "merge into": lambda path, out: housekeeping.merge(Store(path), [Store(out / "whole", create=True)]),
     "report": lambda path, _: read_runs(path),

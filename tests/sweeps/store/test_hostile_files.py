@@ -13,7 +13,7 @@ from livarot.storage import load_tensors, save_tensors
 from livarot.sweeps.driver import sweep
 from livarot.sweeps.experiment.keys import canonical
 from livarot.sweeps.experiment.spec import AgentSpec, EnvironmentSpec, Experiment
-from livarot.sweeps.store import housekeeping
+from livarot.sweeps.store import housekeeping, tables
 from livarot.sweeps.store.index import DriverLock
 from livarot.sweeps.store.store import Store
 from tests.sweeps.conftest import EXPERIMENT
@@ -73,7 +73,7 @@ def test_a_hostile_file_changes_nothing(store, tmp_path, name, form):
     assert len(read_runs(store).runs) == 4
     found = housekeeping.status(store, verify=True)
     assert (found.planned, found.done, found.failed) == (20, 19, 0)
-    assert housekeeping.export(store, tmp_path / "all.csv").rows == 570
+    assert tables.export(store, tmp_path / "all.csv").rows == 570
     report = sweep(EXPERIMENT, store.path, backend="sequential")
     assert (report.before, report.done) == (19, 1)
     housekeeping.collect(store)
@@ -126,7 +126,7 @@ def test_names_that_are_not_text(store, tmp_path, caplog, name):
             file.write(b"{}")
     found = housekeeping.status(store, verify=True)
     assert (found.planned, found.done, found.failed, found.damaged) == (20, 20, 0, 1)
-    assert housekeeping.export(store, tmp_path / "all.csv") == (600, [])
+    assert tables.export(store, tmp_path / "all.csv") == (600, [])
     assert sweep(EXPERIMENT, store.path, backend="sequential").before == 20
     assert housekeeping.collect(store).files == 1
     assert caplog.messages
@@ -138,7 +138,7 @@ def test_a_folder_whose_name_is_not_text(filled, tmp_path):
     shutil.copytree(filled, path)
     for name in ("all.csv", "all.parquet"):
         with Store(path) as store:
-            assert housekeeping.export(store, store.path / name).rows == 600
+            assert tables.export(store, store.path / name).rows == 600
     assert sweep(EXPERIMENT, path, backend="sequential").before == 20
 
 

@@ -1,8 +1,7 @@
-"""Stores as a whole: status, merge, export, and removing what nobody needs."""
+"""Stores as a whole: status, merge, and removing what nobody needs."""
 
 import os
 
-import numpy as np
 import pytest
 
 from livarot import LivarotError
@@ -44,23 +43,6 @@ def test_merge_takes_what_is_missing_and_refuses_contradictions(filled, tmp_path
             housekeeping.merge(whole, [Store(parts[0].path)])
 
 
-@pytest.mark.parametrize("name", ["all.parquet", "all.CSV"])
-def test_export(store, tmp_path, name):
-    import pandas as pd
-
-    assert housekeeping.export(store, tmp_path / name) == (600, [])
-    table = pd.read_parquet(tmp_path / name) if name.endswith("parquet") else pd.read_csv(tmp_path / name)
-    assert len(table) == 600
-    one = table[(table.agent == "livarot") & (table.seed == 1) & table.environment_settings.str.contains('"horizon":4')]
-    assert np.array_equal(one.episode, np.arange(1, 31))
-    cell = next(c for c in store.cells() if c.agent == "livarot" and c.environment_settings["horizon"] == 4)
-    assert np.array_equal(one.regret, store.result(cell, [1]).regret[0])
-    assert table[table.agent == "uniform"].covered.isna().all()
-    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == [name]
-    with pytest.raises(LivarotError, match="neither"):
-        housekeeping.export(store, tmp_path / "all.xls")
-
-
 def test_gc_removes_what_nobody_needs(store):
     (store.path / "corrupt" / "x.parquet").write_bytes(b"123")
     (store.path / "runs" / ".livarot-0.tmp").write_bytes(b"12345")
@@ -90,13 +72,6 @@ def test_a_run_in_the_index_under_a_cell_that_is_not_there(store):
     store.index._connection.execute("UPDATE runs SET cell = 'x' WHERE seed = 1")
     assert housekeeping.status(store).done == 20
     assert [len(store.seeds(cell)) for cell in store.cells()] == [5, 5, 5, 5]
-
-
-def test_export_names_damaged_runs(store, tmp_path):
-    path = next((store.path / "runs").iterdir())
-    path.write_bytes(path.read_bytes()[:-100])
-    assert housekeeping.export(store, tmp_path / "all.parquet") == (570, [path.stem])
-    assert housekeeping.status(store).damaged == 1
 
 
 def test_gc_does_not_guess_what_a_damaged_spec_asked_for(store):

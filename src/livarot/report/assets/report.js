@@ -3,10 +3,12 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const colours = data.colours;
-  const dashes = ["solid", "dash", "dot", "dashdot", "longdashdot"];
+  const dashes = ["solid", "dash", "dot", "dashdot", "longdashdot"].slice(0, data.dashes);
+  const symbols = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star"];
   const at = (id) => document.getElementById(id);
   const colour = (agent) => colours[agent % colours.length];
-  const dash = (agent) => dashes[Math.floor(agent / colours.length) % dashes.length];
+  const dash = (agent) => dashes[agent % dashes.length];
+  const symbol = (agent) => symbols[agent % symbols.length];
   // plotly reads a few tags and entities in its texts, and mathematics between dollars
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
   const narrow = () => window.innerWidth < 700;
@@ -32,15 +34,21 @@
 
   // ---------------------------------------------------------------- state and controls
   const shown = new Set();
-  const panelPicker = at("environment"), metricPicker = at("metric"), bandPicker = at("band");
+  const panelPicker = at("environment"), metricPicker = at("metric"), bandPicker = at("band"), axisPicker = at("axis");
   data.panels.forEach((p, i) => option(panelPicker, i, `${p.short}, T = ${p.episodes}`));
   data.metrics.forEach((m) => option(metricPicker, m[0], m[1]));
+  data.axes.forEach((a) => option(axisPicker, a[0], a[1]));
   const panel = () => Number(panelPicker.value);
 
   function agentsOf(p) {
     return [...new Set(data.cells.filter((c) => c.panel === p).map((c) => c.agent))];
   }
-  data.panels.forEach((_, p) => agentsOf(p).slice(0, 8).forEach((a) => shown.add(a)));
+  // controls do not learn: they are shown where they are ticked, or where there is nothing else
+  const idle = new Set(data.with_controls ? [] : data.controls);
+  data.panels.forEach((_, p) => {
+    const learners = agentsOf(p).filter((a) => !idle.has(a));
+    (learners.length > 0 ? learners : agentsOf(p)).slice(0, 8).forEach((a) => shown.add(a));
+  });
   const ticked = () => agentsOf(panel()).filter((a) => shown.has(a));
 
   function drawAgents() {
@@ -108,9 +116,9 @@
         });
       }
       traces.push({
-        x: cell.x, y: curve.mean, mode: alone ? "markers" : "lines", name: short(cell.agent), legendgroup: String(cell.agent),
+        x: cell.x, y: curve.mean, mode: alone ? "markers" : "lines+markers", name: short(cell.agent), legendgroup: String(cell.agent),
         line: { color: colour(cell.agent), dash: dash(cell.agent), width: 2 },
-        marker: { color: colour(cell.agent), size: 9 },
+        marker: { color: colour(cell.agent), symbol: symbol(cell.agent), size: alone ? 9 : 6, maxdisplayed: 7 },
         error_y: band && alone ? { type: "data", symmetric: false, array: [band[1][0] - curve.mean[0]],
           arrayminus: [curve.mean[0] - band[0][0]] } : undefined,
         hovertemplate: "episode %{x}<br>%{y:.5g}", meta: "mean",
@@ -118,7 +126,7 @@
     }
     say("curves", "no-curves", traces.length > 0 ? "" : ticked().length === 0 ? "No agent is ticked."
       : "None of the ticked agents has this curve.");
-    const title = data.metrics.find((m) => m[0] === metric)[1];
+    const title = data.metrics.find((m) => m[0] === metric)[1] + (data.units ? ", own units" : "");
     const found = layout("episode", title, {});
     found.xaxis.type = found.yaxis.type = log ? "log" : "linear";
     if (metric === "regret" && !log) found.yaxis.rangemode = "tozero";
@@ -126,33 +134,42 @@
   }
 
   function drawScaling() {
-    const family = data.panels[panel()].family;
+    const along = (name) => data.scaling.some((l) => data.families[l.family].axis === name && l.panels.includes(panel()));
+    for (const each of axisPicker.options) each.disabled = !along(each.value);
+    const able = data.axes.filter((a) => along(a[0]));
+    if (able.length > 0 && !along(axisPicker.value)) axisPicker.value = able[0][0];
+    const axis = data.axes.find((a) => a[0] === axisPicker.value);
+    const here = axis ? data.scaling.filter((l) => data.families[l.family].axis === axis[0] && l.panels.includes(panel())) : [];
     const traces = [];
-    for (const line of data.scaling) {
-      if (line.family !== family || !shown.has(line.agent)) continue;
+    for (const line of here) {
+      if (!line.agents.some((a) => shown.has(a))) continue;
       const slope = line.slope ? `, slope ${line.slope}` : "";
       const known = line.low.every((x) => x !== null);
+      const own = line.agents.length > 1; // along a setting of agents a line is no agent's own
+      const look = own ? here.indexOf(line) : line.agent;
       traces.push({
-        x: line.horizons, y: line.mean, mode: "lines+markers", name: short(line.agent) + slope,
-        line: { color: colour(line.agent), dash: dash(line.agent) },
+        x: line.sizes, y: line.mean, mode: "lines+markers", name: (own ? plain(data.lines[line.name]) : short(line.agent)) + slope,
+        line: { color: colour(look), dash: dash(look) },
+        marker: { symbol: symbol(look), size: 8 },
         error_y: known ? { type: "data", symmetric: false, array: line.high.map((x, i) => x - line.mean[i]),
           arrayminus: line.low.map((x, i) => line.mean[i] - x) } : undefined,
-        hovertemplate: "H = %{x}<br>%{y:.5g}",
+        hovertemplate: "%{x}<br>%{y:.5g}",
       });
     }
-    const any = data.scaling.some((line) => line.family === family);
     say("scaling", "no-scaling", traces.length > 0 ? ""
-      : !any ? "No agent has regret at two horizons of this environment."
-      : ticked().length === 0 ? "No agent is ticked." : "The ticked agents have regret at one horizon only.");
+      : here.length === 0 ? "No agent has regret at two values of one setting of this environment, all else being equal."
+      : ticked().length === 0 ? "No agent is ticked." : "The ticked agents have regret at one value of it only.");
     if (traces.length === 0) return;
-    const name = `${data.families[family]}, T = ${data.panels[panel()].episodes}`;
-    const found = layout("horizon H", "regret after the last episode", {
+    const family = data.families[here[0].family];
+    const name = family.episodes === null ? family.name : `${family.name}, T = ${family.episodes}`;
+    const found = layout(plain(axis[1]), "regret after the last episode", {
       title: { text: plain(name), font: { size: narrow() ? 9 : 13 } },
     });
     found.xaxis.type = "log";
     found.yaxis.type = "log";
-    found.xaxis.tickvals = [...new Set(traces.flatMap((t) => t.x))];
-    found.xaxis.ticktext = found.xaxis.tickvals.map(String);
+    const sizes = [...new Set(traces.flatMap((t) => t.x))].sort((a, b) => a - b), step = Math.ceil(sizes.length / 8);
+    found.xaxis.tickvals = sizes.filter((_, i) => i % step === 0);
+    found.xaxis.ticktext = found.xaxis.tickvals.map((x) => String(Number(x.toPrecision(4))));
     // plotly would write 20 as 2
     found.yaxis.tickvals = [];
     for (let k = -6; k <= 9; k += 1) found.yaxis.tickvals.push(...[1, 2, 5].map((d) => Number(`${d}e${k}`)));
@@ -178,9 +195,10 @@
       at("no-pairs").hidden = false;
       at("no-pairs").textContent = `Drawn are the first ${drawn.length} of ${here.length} pairs; the table has all.`;
     }
+    const clear = (p) => p.difference[1] > 0 || p.difference[2] < 0;
     const trace = {
       x: drawn.map((p) => p.difference[0]), y: drawn.map((_, i) => i), mode: "markers", type: "scatter",
-      marker: { color: drawn.map((p) => (p.difference[1] > 0 || p.difference[2] < 0 ? "#0072b2" : "#999999")), size: 9 },
+      marker: { color: drawn.map((p) => (clear(p) ? "#0072b2" : "#999999")), symbol: drawn.map((p) => (clear(p) ? "circle" : "circle-open")), size: 9 },
       error_x: { type: "data", symmetric: false, array: drawn.map((p) => p.difference[2] - p.difference[0]),
         arrayminus: drawn.map((p) => p.difference[0] - p.difference[1]), color: "#555555" },
       hovertemplate: "%{x:.5g}<extra></extra>",
@@ -253,19 +271,20 @@
     fill(at("table"), [
       ["environment", "text"], ["agent", "text"], ["T", "number"], ["H", "number"], ["seeds", "number"], ["regret", "number"],
       ["interquartile mean", "number"], ["realised regret", "number"], ["σ̄", "number"],
+      ...(data.units ? [["normalised regret", "number"]] : []),
     ], found.map((c) => {
       const p = data.panels[c.panel], counts = [p.episodes, p.horizon, c.seeds], told = c.told;
       return {
-        cells: [...base(c), ...counts, told.regret, told.iqm, told.realised, told.sigma_bar],
-        keys: [...baseKeys(c), ...counts, c.regret[0], c.iqm[0], c.realised[0], c.audit.sigma_bar],
+        cells: [...base(c), ...counts, told.regret, told.iqm, told.realised, told.sigma_bar, ...(data.units ? [told.normalised] : [])],
+        keys: [...baseKeys(c), ...counts, c.regret[0], c.iqm[0], c.realised[0], c.audit.sigma_bar, ...(data.units ? [c.normalised[0]] : [])],
       };
     }));
     fill(at("audit"), [
-      ["environment", "text"], ["agent", "text"], ["T", "number"], ["episodes covered", "number"], ["runs always covered", "number"],
-      ["promised", "number"], ["episodes optimistic", "number"], ["least optimism", "number"], ["largest inner gap", "number"],
+      ["environment", "text"], ["agent", "text"], ["T", "number"], ["sets", "text"], ["episodes covered", "number"], ["runs always covered", "number"],
+      ["each stage by itself", "number"], ["episodes optimistic", "number"], ["least optimism", "number"], ["largest inner gap", "number"],
     ], found.filter((c) => c.audit.covered !== null || c.audit.optimistic !== null).map((c) => {
       const a = c.audit, told = c.told, episodes = data.panels[c.panel].episodes;
-      const names = ["covered", "always_covered", "promised", "optimistic", "least_optimism", "inner_gap"];
+      const names = ["promised", "covered", "always_covered", "stages_always", "optimistic", "least_optimism", "inner_gap"];
       return {
         cells: [...base(c), episodes, ...names.map((name) => told[name])],
         keys: [...baseKeys(c), episodes, ...names.map((name) => (Array.isArray(a[name]) ? a[name][0] : a[name]))],
@@ -286,6 +305,7 @@
   }
   panelPicker.addEventListener("change", drawAll);
   for (const id of ["metric", "band", "log"]) at(id).addEventListener("change", drawCurves);
+  axisPicker.addEventListener("change", drawScaling);
   at("all").addEventListener("click", () => tickAll(true));
   at("none").addEventListener("click", () => tickAll(false));
   at("filter").addEventListener("input", drawTables);

@@ -11,12 +11,16 @@ the model and the run of a seed use that same seed, and all agents meet the same
 Regret is reported twice: exactly, V*(s_1) - V^{pi_t}(s_1) summed over episodes, and as the paper measures it,
 V*(s_1) minus the rewards really earned (E33).
 
+What can be had (:mod:`livarot.theory.limits`) stands beside: the sign oracle, which knows all but the signs, and
+C log T, the least that a consistent learner can have as T -> infinity.
+
 Deviations: the uniform policy is added, and LIVAROT without its burn-in; H = 5, 10, .., 30 (the paper does
 not say, E34).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -31,11 +35,13 @@ from livarot.running.run import run
 from livarot.studies.runner import Contender, Count, Runner
 from livarot.studies.writing import spread
 from livarot.system.threads import Progress
+from livarot.theory.limits import SignOracle, chain_log_rate, sign_oracle
 
 DIM = 2
 N_SEEDS = 40
 N_EPISODES = 1000
 HORIZONS = (5, 10, 15, 20, 25, 30)
+ORACLE_RUNS = 5  # of the sign oracle, per seed
 QUICK_SEEDS = 8
 QUICK_HORIZONS = (5, 10, 20)
 
@@ -55,10 +61,10 @@ PAPER_GAP = Family("paper-gap", "gap of the paper", r"$1/(4\sqrt{2HT})$", paper_
 FIXED_GAP = Family("fixed-gap", "gap independent of T", r"$1/(2H)$", lambda horizon, n_episodes: 0.5 / horizon)
 FAMILIES = (PAPER_GAP, FIXED_GAP)
 
-LIVAROT = Contender("livarot", "LIVAROT", Livarot.paper())
+LIVAROT = Contender("livarot", "LIVAROT (paper)", Livarot.paper())
 SINGLE_PHASE = Contender(
     "livarot-single-phase",
-    "single-phase LIVAROT",
+    "LIVAROT (paper, no burn-in)",
     replace(Livarot.paper(), n_explore=0),  # the same constants, no burn-in
 )
 UCRL_MNL_OL = Contender("ucrl-mnl-ol", "UCRL-MNL-OL", UCRLMNLOL.paper())
@@ -89,6 +95,15 @@ class Reproduction:
     n_episodes: int
     horizons: tuple[int, ...]
     curves: Mapping[Cell, Curves] = field(repr=False)
+    oracle: Mapping[tuple[str, int], SignOracle] = field(repr=False, default_factory=dict)  # by family and horizon
+
+    def limits(self, family: Family, horizon: int) -> tuple[float, float] | None:
+        """The sign oracle's mean regret and C log T; None where the oracle was not run."""
+        found = self.oracle.get((family.key, horizon))
+        if found is None:
+            return None
+        rate = chain_log_rate(horizon, family.gap(horizon, self.n_episodes), DIM)
+        return found.mean, rate * math.log(self.n_episodes)
 
     def of(self, family: Family, contender: Contender, horizon: int) -> Curves:
         return self.curves[Cell(family.key, contender.key, horizon)]
@@ -121,6 +136,7 @@ class Reproduction:
                 "realised": "sum over episodes of V*(s_1) - the rewards earned",
                 "sd": "over seeds, n - 1 in the denominator",
                 "regret_over_h15": "mean and sd of Regret_T / H^1.5",
+                "sign_oracle": "regret of the oracle that knows all but the signs; c_log_t: C log T, see theory.limits",
                 "locked_in": "share of seeds whose exact regret exceeds half of the uniform policy's",
             },
             "agents": {c.key: {"label": c.label, "settings": repr(c.agent)} for c in CONTENDERS},
@@ -128,11 +144,18 @@ class Reproduction:
                 f.key: {
                     "title": f.title,
                     "gap": {str(h): f.gap(h, self.n_episodes) for h in self.horizons},
+                    "sign_oracle": {str(h): self._oracle_summary(f, h) for h in self.horizons},
                     "agents": {c.key: {str(h): self._cell_summary(f, c, h) for h in self.horizons} for c in CONTENDERS},
                 }
                 for f in FAMILIES
             },
         }
+
+    def _oracle_summary(self, family: Family, horizon: int) -> dict[str, float] | None:
+        found, limits = self.oracle.get((family.key, horizon)), self.limits(family, horizon)
+        if found is None or limits is None:
+            return None
+        return {"mean": found.mean, "standard_error": found.se, "runs": len(found.regret), "c_log_t": limits[1]}
 
     def _cell_summary(self, family: Family, contender: Contender, horizon: int) -> dict[str, Any]:
         numbers: dict[str, Any] = {
@@ -188,6 +211,11 @@ def reproduce(
         result = run(chains, agents[cell.contender], n_episodes, seed=range(n_seeds), progress=count)
         return Curves(result.cumulative_regret, result.cumulative_realised_regret)
 
+    oracle = {
+        (f.key, h): sign_oracle(h, n_episodes, f.gap(h, n_episodes), DIM, n_runs=ORACLE_RUNS * n_seeds)
+        for f in FAMILIES
+        for h in horizons
+    }
     longest_first = sorted(cells, key=lambda cell: (-cell.horizon, cell.contender == UNIFORM.key))
     found = dict(zip(longest_first, runner.all(one, longest_first), strict=True))
-    return Reproduction(n_seeds, n_episodes, tuple(horizons), {cell: found[cell] for cell in cells})
+    return Reproduction(n_seeds, n_episodes, tuple(horizons), {cell: found[cell] for cell in cells}, oracle)

@@ -35,6 +35,8 @@ from livarot.studies.writing import COLOUR, DASHES, MARKER
 NAME: dict[Regret, str] = {"exact": "exact regret", "realised": "realised regret"}
 POINTS = 250  # of a curve
 BAND = (0.1, 0.9)  # quantiles over seeds
+ORACLE, RATE = "sign oracle", r"$C \log T$ (Lai and Robbins, $T \to \infty$)"
+LIMIT = "#777777"
 
 
 def shown(family: Family) -> tuple[Contender, ...]:
@@ -111,6 +113,9 @@ def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, regret: 
             axes.plot(kept + 1, edge, color=colour, linewidth=0.5, alpha=0.45)
         style = DASHES[contender.key]
         axes.plot(kept + 1, mean, color=colour, linestyle=style, label=contender.label, zorder=3 + layer)
+    if regret == "exact" and (family.key, horizon) in result.oracle:
+        curve = result.oracle[family.key, horizon].curve[kept] / horizon**1.5
+        axes.plot(kept + 1, curve, color=LIMIT, linewidth=1.1, marker="|", markevery=0.1, markersize=4, label=ORACLE)
     axes.set_xlim(0, result.n_episodes)
     axes.margins(y=0.02)
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -142,6 +147,13 @@ def _scaled_panel(axes: Axes, result: Reproduction, family: Family, *, of_unifor
             capsize=2,
             label=contender.label,
         )
+    limits = [result.limits(family, h) for h in result.horizons]
+    if all(found is not None for found in limits):
+        over = np.array(scale) if of_uniform else horizons**1.5
+        least, rate = np.array(limits).T / over
+        axes.plot(horizons, least, color=LIMIT, linewidth=1.1, marker="|", markersize=6, label=ORACLE)
+        if family is FIXED_GAP and not of_uniform:  # at the gap of the paper it is hundreds of times the regret of all
+            axes.plot(horizons, rate, color=LIMIT, linewidth=0.9, linestyle=(0, (1, 2)), label=RATE)
     axes.set_xticks(horizons, [str(h) for h in result.horizons])
     axes.set_xlabel("horizon H")
     axes.set_ylim(bottom=0)
@@ -150,7 +162,8 @@ def _scaled_panel(axes: Axes, result: Reproduction, family: Family, *, of_unifor
 def _legend(figure: Figure, source: Axes, title: str) -> None:
     handles, labels = source.get_legend_handles_labels()
     figure.suptitle(title, fontsize=9.5)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, handlelength=2.6)
+    columns = len(labels) if len(labels) < 5 else 3
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.6)
 
 
 def _title(family: Family, result: Reproduction) -> str:

@@ -59,7 +59,7 @@ def table(result: Reproduction) -> str:
 
 def text(result: Reproduction) -> str:
     """What the figures show, in a few paragraphs."""
-    return filled(part(result) for part in (_setting, _paper_gap, _noise, _fixed_gap, _locked_in, _burn_in))
+    return filled(part(result) for part in (_setting, _paper_gap, _noise, _fixed_gap, _limits, _locked_in, _burn_in))
 
 
 def _setting(result: Reproduction) -> str:
@@ -108,6 +108,28 @@ def _fixed_gap(result: Reproduction) -> str:
     )
 
 
+def _limits(result: Reproduction) -> str:
+    """How far the learners are from what can be had."""
+    families = []
+    for family, contenders in ((FIXED_GAP, LEARNERS), (PAPER_GAP, (LIVAROT, UCRL_MNL_OL))):
+        found = [limits for h in result.horizons if (limits := result.limits(family, h)) is not None]
+        if len(found) < len(result.horizons):
+            return "The sign oracle was not run."
+        least = [limits[0] / h**1.5 for limits, h in zip(found, result.horizons, strict=True)]
+        over = "; ".join(
+            f"{c.label} {_span(x / y for x, y in zip(result.ratio(family, c, 'exact')[0], least, strict=True))}"
+            for c in contenders
+        )
+        families.append((_span(least), over, _span(x[1] / h**1.5 for x, h in zip(found, result.horizons, strict=True))))
+    (fixed, over, rate), (paper, over_paper, _) = families
+    return (
+        f"What can be had: an oracle that knows everything but the signs has {fixed} at the gap independent of T. "
+        f"Regret over the oracle's: {over}. C log T, the least of a consistent learner for large T and no "
+        f"bound at a given T, is {rate} there. At the gap of the paper the oracle itself has {paper}; over it: "
+        f"{over_paper}."
+    )
+
+
 def _locked_in(result: Reproduction) -> str:
     parts = []
     for contender in LEARNERS:
@@ -125,7 +147,7 @@ def _burn_in(result: Reproduction) -> str:
 
     length = declared(LIVAROT.agent).burn_in
     return (
-        f"Without the burn-in of {length} episodes LIVAROT has {compared(FIXED_GAP)} of the regret it has "
+        f"Without the burn-in of {length} episodes {LIVAROT.label} has {compared(FIXED_GAP)} of the regret it has "
         f"with it at the gap independent of T, and {compared(PAPER_GAP)} at the gap of the paper."
     )
 
@@ -169,7 +191,7 @@ def _list(numbers: Sequence[int]) -> str:
 
 
 def rows(result: Reproduction) -> dict[str, list[list[str]]]:
-    """For printing: per family the lines (what, H, one cell per agent)."""
+    """For printing: per family the lines (what, H, one cell per agent, the sign oracle, C log T)."""
     found = {}
     for family in FAMILIES:
         lines = []
@@ -177,9 +199,13 @@ def rows(result: Reproduction) -> dict[str, list[list[str]]]:
             columns = [result.ratio(family, c, regret) for c in CONTENDERS]
             for k, horizon in enumerate(result.horizons):
                 cells = [f"{mean[k]:.2f} ± {sd[k]:.2f}" for mean, sd in columns]
-                lines.append([regret, str(horizon), *cells])
+                limits = result.limits(family, horizon) if regret == "exact" else None
+                told = ("", "") if limits is None else (f"{x / horizon**1.5:.2f}" for x in limits)
+                lines.append([regret, str(horizon), *cells, *told])
         for horizon in result.horizons:
             shares = [result.locked_in(family, c, horizon) for c in CONTENDERS]
-            lines.append(["locked in", str(horizon), *("" if s is None else f"{100 * s:.3g} %" for s in shares)])
+            lines.append(
+                ["locked in", str(horizon), *("" if s is None else f"{100 * s:.3g} %" for s in shares), "", ""]
+            )
         found[family.title] = lines
     return found

@@ -28,7 +28,7 @@ Four families move sigma_bar tenfold:
              multiplied and what it is worth is not; but V* moves too, and at the small end rewards decide alone.
 
 Agents keep their settings over a family; signs and the environment's numbers of a seed are the same for all agents and
-members, so seeds are compared in pairs.
+members, so seeds are compared in pairs.  :mod:`livarot.studies.variance.paths` asks where the learner's path takes it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from livarot.agents import UCRLMNLOL, CertaintyEquivalent, Livarot, Uniform
+from livarot.agents import UCRLMNLOL, AdaptiveLivarot, CertaintyEquivalent, Livarot, SoundLivarot, Uniform
 from livarot.core.arrays import FloatArray
 from livarot.core.tolerances import ROUNDING
 from livarot.envs.random_model import random_mdp
@@ -50,6 +50,7 @@ from livarot.model.problem import MNLMDP, Problem
 from livarot.running.run import run
 from livarot.simulation.streams import stream
 from livarot.studies.runner import Contender, Count, Runner
+from livarot.studies.variance.paths import PROBLEMS, Path, mean_and_error, run_paths
 from livarot.studies.variance.sigma_curves import Curve, sigma_curves
 from livarot.system.threads import Progress
 
@@ -67,6 +68,7 @@ RANDOM_GAP, RANDOM_SIGMAS = 0.02, (0.0009, 0.0016, 0.0028, 0.005, 0.009)
 RANDOM_MODELS = 3
 SCALES = (0.1, 10.0)  # factors of beta_scale in the check of sensitivity
 RESAMPLES = 2000
+PATH_SHARE = 3  # runs of the paths have a third of the episodes
 
 
 class Member(NamedTuple):
@@ -96,11 +98,13 @@ FAMILIES: dict[str, tuple[Member, ...]] = {
     "random": tuple(Member("random", RANDOM_GAP, sigma_bar) for sigma_bar in RANDOM_SIGMAS),
 }
 LIVAROT = Contender("livarot", "LIVAROT", Livarot())
+ADAPTIVE = Contender("adaptive-livarot", "AdaptiveLivarot", AdaptiveLivarot())
+SOUND = Contender("sound-livarot", "SoundLivarot", SoundLivarot())
 PAPER = Contender("livarot-paper", "LIVAROT (paper, tau = 0)", replace(Livarot.paper(), n_explore=0))
 UCRL_MNL_OL = Contender("ucrl-mnl-ol", "UCRL-MNL-OL", UCRLMNLOL.paper())
 GREEDY = Contender("certainty-equivalent", "no optimism", CertaintyEquivalent())
 UNIFORM = Contender("uniform", "uniform policy", Uniform())
-CONTENDERS = (LIVAROT, PAPER, UCRL_MNL_OL, GREEDY, UNIFORM)
+CONTENDERS = (LIVAROT, ADAPTIVE, SOUND, PAPER, UCRL_MNL_OL, GREEDY, UNIFORM)
 RESCALED = tuple(
     Contender(f"{base.key}-x{scale:g}", f"{base.label}, radius x {scale:g}", agent, everywhere=False)
     for scale in SCALES
@@ -189,6 +193,11 @@ class Study:
     regret: Mapping[tuple[Member, str], FloatArray] = field(repr=False)  # after the last episode, (seeds,)
     sigma_measured: Mapping[Member, float] = field(repr=False)  # largest error of a run's sigma_bar
     curves: tuple[Curve, ...] = field(repr=False)
+    paths: tuple[Path, ...] = field(repr=False)
+
+    @property
+    def path_episodes(self) -> int:
+        return path_episodes(self.n_episodes)
 
     def of(self, family: str, contender: Contender) -> FloatArray:
         """Final exact regret, (members, seeds)."""
@@ -213,11 +222,14 @@ class Study:
                 "slope": "least squares of log mean regret on log sigma_bar over a family's members",
                 "interval": f"2.5 and 97.5 % quantiles over {RESAMPLES} resamples of the seeds",
                 "rank_correlation": "Spearman's, of mean regret and sigma_bar",
+                "ratio": "sigma_bar_T along the agent's path over that of pi*; late: in the last tenth of the episodes",
                 "deviation": "largest difference of a run's sigma_bar_T from sigma_bar, that of the optimal policy",
             },
             "agents": {c.key: {"label": c.label, "settings": repr(c.agent)} for c in CONTENDERS + RESCALED},
             "families": {name: self._family_summary(name) for name in FAMILIES},
             "sigma_bar_against_horizon": [curve.summary() for curve in self.curves],
+            "path_episodes": self.path_episodes,
+            "paths": [path.summary() for path in self.paths],
         }
 
     def _family_summary(self, family: str) -> dict[str, Any]:
@@ -236,10 +248,9 @@ class Study:
         }
 
 
-def mean_and_error(x: FloatArray) -> dict[str, float]:
-    """Mean over seeds and its standard error (0 for a single seed)."""
-    error = float(x.std(ddof=1) / math.sqrt(len(x))) if len(x) > 1 else 0.0
-    return {"mean": float(x.mean()), "standard_error": error}
+def path_episodes(n_episodes: int) -> int:
+    """The length of the runs of :func:`livarot.studies.variance.paths.run_paths`."""
+    return max(1, n_episodes // PATH_SHARE)
 
 
 def slope(sigmas: Sequence[float], regret: FloatArray) -> Slope:
@@ -306,7 +317,8 @@ def run_study(
         for contender in CONTENDERS + RESCALED
         if contender.everywhere or which.family == "spread"
     ]
-    runner = Runner(len(cells) * n_seeds * n_episodes, workers, progress)
+    path_total = len(PROBLEMS) * len(CONTENDERS) * path_episodes(n_episodes)
+    runner = Runner((len(cells) * n_episodes + path_total) * n_seeds, workers, progress)
     parts = {which: groups(which, n_seeds) for members in FAMILIES.values() for which in members}
     runner.compile(decisions(FAMILIES["spread"][0], [0])[0], (contender.agent for contender in CONTENDERS))
     curves = sigma_curves(max(2, n_seeds // 2))
@@ -322,4 +334,5 @@ def run_study(
     for (which, _), (_, off) in zip(cells, found, strict=True):
         deviation[which] = max(off, deviation.get(which, 0.0))
     regret = {(which, contender.key): final for (which, contender), (final, _) in zip(cells, found, strict=True)}
-    return Study(n_seeds, n_episodes, regret, deviation, curves)
+    paths = run_paths(runner, CONTENDERS, n_seeds, path_episodes(n_episodes))
+    return Study(n_seeds, n_episodes, regret, deviation, curves, paths)

@@ -1,10 +1,10 @@
-"""The files of the study of sigma_bar: two figures, ``summary.json``, ``regret.csv``, tables and a text."""
+"""The files of the study of sigma_bar: three figures, ``summary.json``, ``regret.csv``, tables and a text."""
 
 from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import matplotlib as mpl
@@ -20,6 +20,7 @@ from livarot.report.output import check_folder, write_all
 from livarot.studies.runner import Contender
 from livarot.studies.variance import sigma_curves
 from livarot.studies.variance.experiment import (
+    ADAPTIVE,
     CONTENDERS,
     FAMILIES,
     GAP,
@@ -27,11 +28,12 @@ from livarot.studies.variance.experiment import (
     HORIZON,
     LIVAROT,
     RESCALED,
+    SOUND,
     UCRL_MNL_OL,
     UNIFORM,
     Study,
-    mean_and_error,
 )
+from livarot.studies.variance.paths import Path, mean_and_error
 from livarot.studies.writing import COLOUR, DASHES, MARKER, contents, filled, seeds_told
 
 TITLE = {
@@ -144,9 +146,34 @@ def paper_lines(horizons: FloatArray) -> list[tuple[FloatArray, Any, str]]:
     ]
 
 
+def path_figure(study: Study) -> Figure:
+    """sigma_bar along each agent's path over that of pi*, a row per problem; no trajectory goes beyond the bar."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.6))
+        axes = figure.subplots()
+        for row, path in enumerate(study.paths):
+            axes.plot([path.ceiling] * 2, [row - 0.4, row + 0.4], color="#444444", linewidth=1.6)
+            for place, contender in enumerate(CONTENDERS):
+                found = mean_and_error(path.ratio[contender.key])
+                axes.errorbar(
+                    [found["mean"]], [row + 0.66 * (place / (len(CONTENDERS) - 1) - 0.5)],
+                    xerr=[2.0 * found["standard_error"]], fmt=MARKER[contender.key], color=COLOUR[contender.key],
+                    markersize=4, capsize=1.5, elinewidth=0.9, label=contender.label if row == 0 else None,
+                )  # fmt: skip
+        axes.plot([], [], color="#444444", linewidth=1.6, label="worst trajectory of the model")
+        axes.axvline(1.0, color="#999999", linewidth=0.9, zorder=0)
+        axes.set_yticks(range(len(study.paths)), [path.label for path in study.paths])
+        axes.set_ylim(len(study.paths) - 0.5, -0.5)
+        axes.set_xlabel(r"$\bar\sigma_T$ along the path / $\bar\sigma$ under $\pi^*$")
+        axes.set_title(f"T = {study.path_episodes}, {seeds_told(study.n_seeds)}, mean ± 2 s.e.", loc="left")
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
 def figures(study: Study) -> dict[str, Figure]:
     """Every figure under the name of its files."""
-    return {"regret_sigma_bar": regret_figure(study), "sigma_bar": sigma_figure(study)}
+    drawn = {"regret_sigma_bar": regret_figure(study), "sigma_bar": sigma_figure(study)}
+    return drawn | {"sigma_bar_paths": path_figure(study)}
 
 
 def table(study: Study) -> str:
@@ -184,7 +211,7 @@ def _small(error: float) -> str:
 
 
 def markdown(study: Study) -> str:
-    """The tables of :func:`rows`, and sigma_bar against the horizon, for a document."""
+    """The tables of :func:`rows`, of paths, and sigma_bar against the horizon, for a document."""
     parts = []
     for family, lines in rows(study).items():
         sigmas = [m.sigma_bar for m in FAMILIES[family]]
@@ -192,6 +219,14 @@ def markdown(study: Study) -> str:
             f"**{TITLE[family].replace('*', chr(92) + '*')}**; sigma_bar from {min(sigmas):.4f} to {max(sigmas):.4f}",
             _markdown_table(["agent", "regret at the least", "at the largest", "slope", "rank correlation"], lines),
         ]
+    parts += [
+        f"**sigma_bar along the path over sigma_bar under the optimal policy**, T = {study.path_episodes}; in the last "
+        "tenth of the episodes after the comma; no trajectory has more than the worst",
+        _markdown_table(
+            ["problem", "under the optimal policy", "worst", *(contender.label for contender in CONTENDERS)],
+            [_path_line(path) for path in study.paths],
+        ),
+    ]
     horizons = study.curves[0].horizons
     lines = []
     for curve in study.curves:
@@ -206,6 +241,15 @@ def markdown(study: Study) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _path_line(path: Path) -> list[str]:
+    numbers = [
+        f"{found['mean']:.3f} ± {_small(found['standard_error'])}, {path.late[c.key].mean():.3f}"
+        for c in CONTENDERS
+        for found in (mean_and_error(path.ratio[c.key]),)
+    ]
+    return [path.label, f"{path.optimal.mean():.4f}", f"{path.ceiling:.3f}", *numbers]
+
+
 def _markdown_table(head: list[str], lines: list[list[str]]) -> str:
     body = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(line) + " |" for line in body)
@@ -213,7 +257,7 @@ def _markdown_table(head: list[str], lines: list[list[str]]) -> str:
 
 def text(study: Study) -> str:
     """What came out, in a few paragraphs."""
-    return filled(part(study) for part in (_setting, _spread, _radii, _random, _lottery, _scale, _horizons))
+    return filled(part(study) for part in (_setting, _spread, _radii, _random, _lottery, _scale, _paths, _horizons))
 
 
 def _setting(study: Study) -> str:
@@ -226,6 +270,7 @@ def _setting(study: Study) -> str:
 
 def _spread(study: Study) -> str:
     ours, theirs = study.slope("spread", LIVAROT), study.slope("spread", UCRL_MNL_OL)
+    others = ", ".join(f"{c.label} {_fit(study.slope('spread', c))}" for c in (ADAPTIVE, SOUND))
     first, last = (study.of("spread", LIVAROT).mean(axis=1)[[0, -1]]).tolist()
     low, high = (study.of("spread", UCRL_MNL_OL).mean(axis=1)[[0, -1]]).tolist()
     sigmas = [m.sigma_bar for m in FAMILIES["spread"]]
@@ -237,9 +282,9 @@ def _spread(study: Study) -> str:
     )
     return (
         f"Spread (gap {GAP:g}, sigma_bar from {min(sigmas):.4f} to {max(sigmas):.4f}): LIVAROT has slope {_fit(ours)} "
-        f"and regret from {first:.3g} to {last:.3g}; UCRL-MNL-OL slope {_fit(theirs)} and regret from {low:.3g} to "
-        f"{high:.3g}; without optimism slope {_fit(study.slope('spread', GREEDY))}; the uniform policy has "
-        f"{study.of('spread', UNIFORM).mean():.3g} everywhere. {verdict}"
+        f"and regret from {first:.3g} to {last:.3g}; slopes of {others}; UCRL-MNL-OL slope {_fit(theirs)} and regret "
+        f"from {low:.3g} to {high:.3g}; without optimism slope {_fit(study.slope('spread', GREEDY))}; the uniform "
+        f"policy has {study.of('spread', UNIFORM).mean():.3g} everywhere. {verdict}"
     )
 
 
@@ -288,6 +333,20 @@ def _scale(study: Study) -> str:
     )
 
 
+def _paths(study: Study) -> str:
+    learners = [c for c in CONTENDERS if c is not UNIFORM]
+    *usual, near_tie = study.paths
+    means = [path.ratio[c.key].mean() for path in usual for c in learners]
+    waiting = "; ".join(f"{c.label} {near_tie.ratio[c.key].mean():.2f}" for c in CONTENDERS)
+    return (
+        f"Along the path (T = {study.path_episodes}): sigma_bar of the learner's path is {min(means):.2f} to "
+        f"{max(means):.2f} times that of the optimal policy on {len(usual)} problems. In the {near_tie.label}, where "
+        f"waiting costs next to nothing and keeps the variance ahead, it is: {waiting}; the worst trajectory has "
+        f"{near_tie.ceiling:.2f}. Little regret does not imply little sigma_bar: a bound by that of the optimal policy "
+        "alone has to pay for near ties."
+    )
+
+
 def _horizons(study: Study) -> str:
     parts = []
     for curve in study.curves:
@@ -318,7 +377,7 @@ def files(study: Study) -> dict[str, bytes]:
     return contents(text(study), study.summary(), tables, figures(study))
 
 
-def write_files(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
+def write_files(study: Study, folder: str | os.PathLike[str]) -> list[FilePath]:
     """Write all files, each complete or not at all; all are rendered before the first one is written."""
     check_folder(folder)
     return write_all(folder, files(study))

@@ -31,7 +31,8 @@ from livarot import agents, envs
 from livarot.agents.base import Agent, declared_by, presets_of
 from livarot.agents.exploration import LiteralExploration, StateAwareExploration
 from livarot.agents.tabular.ucbvi import Bernstein, Hoeffding, Simple
-from livarot.errors import bad, require_positive_int
+from livarot.core.arrays import FloatArray
+from livarot.errors import LivarotError, bad, require_positive_int
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
 from livarot.planning.optimistic.rules import (
@@ -57,7 +58,7 @@ components.register("variance-bonus", VarianceBonus, "rule: the closed-form vari
 components.register("second-order-bonus", SecondOrderBonus, "rule: first- and second-order bonus")
 components.register("max-norm-bonus", MaxNormBonus, "rule: the largest feature norm as bonus")
 components.register("plug-in", PlugIn, "rule: no optimism")
-components.register("shifted-power", ShiftedPower, "solver of the joint maximum, certified")
+components.register("shifted-power", ShiftedPower, "solver of the joint maximum, to a certified gap")
 components.register("frank-wolfe", FrankWolfe, "solver of the joint maximum, the paper's")
 components.register("literal-exploration", LiteralExploration, "burn-in as printed")
 components.register("state-aware-exploration", StateAwareExploration, "burn-in that looks at the state")
@@ -189,6 +190,41 @@ class Run:
     def text(self) -> str:
         """The text whose hash is the key: `canonical` of the content."""
         return f'{self.cell.text[:-1]},"seed":{self.seed}}}'
+
+
+def unit_scales(cell: Cell, seeds: Sequence[int], known: dict[str, float | None] | None = None) -> FloatArray | None:
+    """What turns normalised regret into the units of the environment's rewards, for each seed; None: not known here.
+
+    It is 1 for livarot's own environments, whose rewards are in [0, 1]; others are built to be asked.  ``known`` keeps
+    the answers, for callers with many cells.
+
+    >>> unit_scales(Cell.of("hard-chain", {}, "livarot", {}, 50), [0, 7]).tolist()
+    [1.0, 1.0]
+    """
+    found = {} if known is None else known
+    text = canonical([cell.environment, cell.environment_settings])
+
+    def scale(seed: int) -> float | None:
+        where = f"{seed} {text}" if cell.fresh else text
+        if where not in found:
+            found[where] = _unit_scale(cell, seed)
+        return found[where]
+
+    scales = [scale(seed) for seed in seeds]
+    return None if any(one is None for one in scales) else np.array(scales, dtype=np.float64)
+
+
+def _unit_scale(cell: Cell, seed: int) -> float | None:
+    if cell.environment not in envs.registry:
+        return None
+    factory = envs.registry._entry(cell.environment).factory
+    home = getattr(factory.func if isinstance(factory, partial) else factory, "__module__", None) or ""
+    if home.partition(".")[0] == "livarot":
+        return 1.0
+    try:
+        return float(cell.model(seed).problem.units.scale)
+    except (LivarotError, TypeError):  # registered, but not with these settings any more
+        return None
 
 
 def canonical(value: Any) -> str:

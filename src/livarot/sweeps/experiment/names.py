@@ -96,31 +96,48 @@ class Written(NamedTuple):
     place: int
 
 
-def environment_names(cells: Cells, experiments: Sequence[Experiment]) -> dict[str, Name]:
-    """A name for the environment of each cell: the label of its experiment, or its name; and the settings that vary."""
-    wanted = _things(cells, "environment", lambda cell: cell.environment_settings)
-    return _names(wanted, _written(experiments, "environments"))
+def environment_names(cells: Cells, experiments: Sequence[Experiment], without: str | None = None) -> dict[str, Name]:
+    """A name for the environment of each cell: the label of its experiment, or its name; and the settings that vary.
+
+    A setting ``without`` is left out: names of what the cells that differ in it have in common.
+    """
+    wanted = _things(cells, "environment", lambda cell: left_out(cell.environment_settings, without))
+    return _names(wanted, _written(experiments, "environments", without))
 
 
-def family_names(cells: Cells, experiments: Sequence[Experiment]) -> dict[str, Name]:
-    """The same without the horizon: what the cells of a family have in common."""
-    wanted = _things(cells, "environment", without_horizon)
-    return _names(wanted, _written(experiments, "environments", without="horizon"))
-
-
-def agent_names(cells: Cells, experiments: Sequence[Experiment]) -> tuple[dict[str, Name], list[str]]:
+def agent_names(
+    cells: Cells, experiments: Sequence[Experiment], without: str | None = None
+) -> tuple[dict[str, Name], list[str]]:
     """A name for the agent of each cell, likewise, and all names in the order of the experiments.
 
     Settings of a preset are replaced by its name.  Agents of no experiment come last.
     """
-    wanted = _things(cells, "agent", lambda cell: _of_any_length(cell.agent_settings, cell.episodes))
-    written = _written(experiments, "agents")
+
+    def told(cell: Cell) -> dict[str, Any]:
+        return left_out(of_any_length(cell.agent_settings, cell.episodes), without)
+
+    wanted, written = _things(cells, "agent", told), _written(experiments, "agents", without)
     named = _names(wanted, written, presets=True)
     places: dict[str, int] = {}
     for key, thing in wanted.items():
         place = written[thing.key].place if thing.key in written else len(written)
         places[str(named[key])] = min(place, places.get(str(named[key]), place))
     return named, sorted(places, key=lambda name: (places[name], natural(name)))
+
+
+def left_out(settings: Mapping[str, Any], name: str | None) -> dict[str, Any]:
+    """Settings without one of them, which may be that of a component.
+
+    >>> left_out({"reg": 1.0, "rule": {"name": "joint-maximum", "starts": 5}}, "rule.starts")
+    {'reg': 1.0, 'rule': {'name': 'joint-maximum'}}
+    """
+    first, _, rest = (name or "").partition(".")
+    found = dict(settings)
+    if rest and isinstance(found.get(first), dict):
+        found[first] = left_out(found[first], rest)
+    elif not rest:
+        found.pop(first, None)
+    return found
 
 
 def _things(cells: Cells, part: str, told: Callable[[Cell], dict[str, Any]]) -> dict[str, Thing]:
@@ -137,12 +154,12 @@ def _things(cells: Cells, part: str, told: Callable[[Cell], dict[str, Any]]) -> 
     return found
 
 
-def _of_any_length(settings: Mapping[str, Any], episodes: int) -> dict[str, Any]:
+def of_any_length(settings: Mapping[str, Any], episodes: int) -> dict[str, Any]:
     """Settings with the number of episodes replaced by ``EPISODES``: one agent in runs of different lengths."""
     return {
         name: EPISODES
         if name == "n_episodes" and value == episodes
-        else _of_any_length(value, episodes)
+        else of_any_length(value, episodes)
         if isinstance(value, dict)
         else value
         for name, value in settings.items()
@@ -168,7 +185,7 @@ def _names(
         differing = {kind: _varying(settings) for kind, settings in alike.items()}
         for key, thing in members.items():
             preset, own = kinds[key]
-            flat, varying = _flat(thing.settings), dict.fromkeys(differing[thing.name, preset])
+            flat, varying = flat_settings(thing.settings), dict.fromkeys(differing[thing.name, preset])
             parts = [thing.name] if several else []
             if preset and (len(members) > 1 or base == thing.name):
                 parts.append(preset)
@@ -187,7 +204,7 @@ def _names(
 
 def _kind(thing: Thing, written: Written | None) -> tuple[str, list[str]]:
     """The preset that the settings are nearest to ("": the defaults), and the settings that are not its own."""
-    flat = _flat(thing.settings)
+    flat = flat_settings(thing.settings)
     away: dict[str, list[str]] = {}
     for preset in ("", *PRESETS):
         known = _preset(thing.name, preset, thing.episodes)
@@ -204,24 +221,24 @@ def _kind(thing: Thing, written: Written | None) -> tuple[str, list[str]]:
 def _preset(name: str, preset: str, episodes: int) -> dict[str, Any] | None:
     """The settings of a preset, flat; None if the agent has none of this name or is not registered here."""
     try:
-        return _flat(_of_any_length(agent_content(name, {}, episodes, preset or None), episodes))
+        return flat_settings(of_any_length(agent_content(name, {}, episodes, preset or None), episodes))
     except (LivarotError, TypeError):
         return None
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings of components as ``rule.name``, in alphabetical order."""
     found: dict[str, Any] = {}
     for name, value in sorted(settings.items()):
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
+            found |= flat_settings(value, f"{prefix}{name}.")
         else:
             found[prefix + name] = value
     return found
 
 
 def _varying(settings: Iterable[Mapping[str, Any]]) -> list[str]:
-    flats = [_flat(one) for one in settings]
+    flats = [flat_settings(one) for one in settings]
     names = dict.fromkeys(name for flat in flats for name in flat)
     return [name for name in names if len({canonical(flat.get(name)) for flat in flats}) > 1]
 
@@ -232,7 +249,7 @@ def listed(settings: Mapping[str, Any]) -> str:
     >>> listed({"gap": 0.1, "kappa": None, "rule": {"name": "joint-maximum", "solver": {"name": "frank-wolfe"}}})
     'gap=0.1, kappa=none, rule=joint-maximum, rule.solver=frank-wolfe'
     """
-    return ", ".join(f"{name.removesuffix('.name')}={_value(value)}" for name, value in _flat(settings).items())
+    return ", ".join(f"{name.removesuffix('.name')}={_value(value)}" for name, value in flat_settings(settings).items())
 
 
 def _value(value: Any) -> str:
@@ -289,7 +306,7 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
 
 
 def _written(
-    experiments: Iterable[Experiment], part: str, *, without: str | None = None
+    experiments: Iterable[Experiment], part: str, without: str | None = None
 ) -> dict[tuple[str, str], Written]:
     """What the experiments say about each thing they ask for, by name and full settings; the first mention counts."""
     found: dict[tuple[str, str], Written] = {}
@@ -302,20 +319,15 @@ def _written(
                         settings = {name: resolved(value, count) for name, value in given.items()}
                         if part == "environments":
                             full, preset = environment_content(spec.name, settings), None
-                            full.pop(without, None) if without else None
                         else:
                             preset = spec.preset
-                            full = _of_any_length(agent_content(spec.name, settings, count, preset), count)
+                            full = of_any_length(agent_content(spec.name, settings, count, preset), count)
+                        full = left_out(full, without)
                         known = found.get((spec.name, canonical(full)))
                         if known is None or (known.label is None and spec.label):
                             place = len(found) if known is None else known.place
                             found[spec.name, canonical(full)] = Written(spec.label or None, preset, place)
     return found
-
-
-def without_horizon(cell: Cell) -> dict[str, Any]:
-    """The other settings of the environment."""
-    return {name: value for name, value in cell.environment_settings.items() if name != "horizon"}
 
 
 def natural(text: str) -> tuple[Any, ...]:

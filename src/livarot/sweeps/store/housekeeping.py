@@ -1,4 +1,4 @@
-"""What is done to stores as a whole: tidying up after crashes, merging, exporting, status, removing."""
+"""What is done to stores as a whole: tidying up after crashes, merging, status, removing."""
 
 from __future__ import annotations
 
@@ -7,30 +7,26 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from livarot.errors import LivarotError, bad
 from livarot.running.result import COLUMNS
-from livarot.storage import replacing, spreadsheet_safe, write_atomic
-from livarot.sweeps.experiment.keys import Cell, canonical
+from livarot.storage import write_atomic
+from livarot.sweeps.experiment.keys import Cell
 from livarot.sweeps.experiment.names import cell_names, printable
 from livarot.sweeps.stale import made
 from livarot.sweeps.store.folders import names_in, own_folder
 from livarot.sweeps.store.index import GUARD, DriverLock, guarded, lock_is_held
-from livarot.sweeps.store.records import Damaged, Record, is_key, read_file
-from livarot.sweeps.store.store import SUFFIX, Store
+from livarot.sweeps.store.records import Record, read_file
+from livarot.sweeps.store.store import Store
 from livarot.sweeps.worker import notes_of
 
 logger = logging.getLogger(__name__)
 NEWCOMERS = 60 * 10**9  # nanoseconds
-MAX_EXPORT_ROWS = 50_000_000
 
 
 class CellStatus(NamedTuple):
@@ -201,87 +197,6 @@ def _same(one: Record, other: Record) -> bool:
     return all(np.array_equal(one.columns[name], other.columns[name], equal_nan=True) for name in COLUMNS)
 
 
-class Exported(NamedTuple):
-    """What ``livarot export`` wrote, and the keys of damaged runs, which are not in it."""
-
-    rows: int
-    damaged: list[str]
-
-
-def export(store: Store, path: Path) -> Exported:
-    """All runs as one table, Parquet or CSV by the name's ending, a row per run and episode."""
-    ending = path.suffix.lower()
-    if ending not in (SUFFIX, ".csv"):
-        raise bad("out", f"{path.name!r} is neither .parquet nor .csv")
-    cells = store.cells()
-    expected = sum(cell.episodes * len(store.seeds(cell)) for cell in cells)
-    if expected > MAX_EXPORT_ROWS:
-        raise bad("store", f"{expected} rows", cure="read the files in runs/ with DuckDB or Polars instead")
-    text = spreadsheet_safe if ending == ".csv" else str
-    rows = 0
-    try:
-        with replacing(path) as file, pa.PythonFile(file, mode="w") as sink, contextlib.ExitStack() as stack:
-            writer: Any = None
-            for cell in cells:
-                table = _long_table(store, cell, text)
-                if table is None:
-                    continue
-                rows += table.num_rows
-                if writer is None:
-                    made = (
-                        pa.csv.CSVWriter(sink, table.schema)
-                        if ending == ".csv"
-                        else pq.ParquetWriter(sink, table.schema, compression="zstd", write_page_checksum=True)
-                    )
-                    writer = stack.enter_context(made)
-                writer.write_table(table)
-            if writer is None:
-                raise bad("store", f"{str(store.path)!r} holds no run", cure="run an experiment first")
-    except OSError as error:
-        raise bad("out", f"cannot write {str(path)!r}: {error.strerror or error}") from error
-    return Exported(rows, damaged_runs(store))
-
-
-def damaged_runs(store: Store) -> list[str]:
-    """Keys of runs whose files were set aside and that have not been computed again."""
-    keys = {name[:64] for name in names_in(store.path / "corrupt")}
-    return sorted(key for key in keys - store.stored().keys() if is_key(key))
-
-
-def _long_table(store: Store, cell: Cell, text: Callable[[str], str]) -> pa.Table | None:
-    """The runs of a cell below each other, their settings in front, as ``text`` writes them; damaged ones left out."""
-    tables = []
-    for seed in store.seeds(cell):
-        try:
-            record = store.read(cell.run(seed).key)
-        except Damaged:
-            continue
-        fixed = {
-            "environment": text(cell.environment),
-            "environment_settings": text(canonical(cell.environment_settings)),
-            "agent": text(cell.agent),
-            "agent_settings": text(canonical(cell.agent_settings)),
-            "episodes": cell.episodes,
-            "seed": seed,
-        }
-        data: dict[str, Any] = {
-            name: pa.repeat(pa.scalar(value), cell.episodes).dictionary_encode()
-            if isinstance(value, str)
-            else pa.repeat(pa.scalar(value, pa.int64()), cell.episodes)
-            for name, value in fixed.items()
-        }
-        data["episode"] = pa.array(np.arange(1, cell.episodes + 1, dtype=np.int32))
-        for name in COLUMNS:
-            data[name] = pa.array(record.columns[name], mask=np.isnan(record.columns[name]))
-        tables.append(pa.table(data).cast(_plain(pa.table(data).schema)))
-    return pa.concat_tables(tables) if tables else None
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Text as text: a CSV has no dictionaries."""
-    return pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
-
-
 class Collected(NamedTuple):
     """What ``livarot gc`` removed."""
 
@@ -330,11 +245,8 @@ def _idle_checkpoints(store: Store, done: set[str]) -> list[Path]:
 __all__ = [
     "CellStatus",
     "Collected",
-    "Exported",
     "Status",
     "collect",
-    "damaged_runs",
-    "export",
     "living_drivers",
     "merge",
     "status",

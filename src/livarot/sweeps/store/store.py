@@ -42,13 +42,12 @@ from numpy.typing import NDArray
 
 from livarot.agents.base import declared
 from livarot.errors import LivarotError, bad
-from livarot.extras import extras_explained
 from livarot.running.result import COLUMNS, RunResult
 from livarot.storage import parse_json, write_together
 from livarot.sweeps.experiment.keys import Cell, Run, canonical
 from livarot.sweeps.store.folders import INDEX, INDEX_FILES, check_own, check_store, make_store, own_folder
 from livarot.sweeps.store.hashing import Looking, in_words
-from livarot.sweeps.store.index import CELL_COLUMNS, NUMBERS, RUN_COLUMNS, Index, IndexDamaged, Sync, is_busy
+from livarot.sweeps.store.index import CELL_COLUMNS, NUMBERS, Index, IndexDamaged, Sync, is_busy
 from livarot.sweeps.store.notes import Notes
 from livarot.sweeps.store.reading import read_in_threads
 from livarot.sweeps.store.records import (
@@ -353,15 +352,14 @@ class Store(Notes):
             return self.index.runs(cell)
 
     def table(self) -> pd.DataFrame:
-        """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds."""
-        with extras_explained():
-            import pandas as pd
+        """One line per run: cell, environment, agent, their settings (JSON), episodes, seed, totals, seconds.
+
+        Regrets and optimism are in the units of the environment's rewards, ``unit_scale`` times the normalised ones.
+        """
+        from livarot.sweeps.store.tables import totals
 
         self.sync()
-        runs = pd.DataFrame(self._rows(), columns=list(RUN_COLUMNS))
-        cells = pd.DataFrame(self.index.cells(), columns=list(CELL_COLUMNS))
-        joined = runs.merge(cells, on="cell", how="left")
-        return joined.sort_values([*CELL_COLUMNS[1:], "seed"], ignore_index=True)
+        return totals(self._rows(), self.index.cells(), self.cells(synced=True))
 
     def seeds(self, cell: Cell) -> list[int]:
         """The seeds of a cell that are there, in order."""

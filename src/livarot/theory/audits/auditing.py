@@ -4,8 +4,8 @@
 
 ``coverage``   theta* in the confidence sets: share of (seed, episode), of seeds that never miss, per stage, and per
                stage and tenth of the run.  The theory promises all sets at all times with probability 1 - delta.
-``optimism``   the plan's value >= V*: share and worst shortfall; the same for the certified upper value, which is >= V*
-               whenever theta* is covered.
+``optimism``   the plan's value >= V*: share and worst shortfall; the same for the upper value (of certified maxima),
+               which is >= V* whenever theta* is covered.
 ``inner``      first-order gap of the inner maxima, and what the certificate leaves open (upper - plan).
 ``sigma_bar``  of each seed's trajectory, against 1/2, the sharp limit of any trajectory, and, under pi* only,
                1/(2 sqrt H), its sharp limit and the exact value.
@@ -74,7 +74,7 @@ def audit(result: Result, mdp: MNLMDP | Iterable[MNLMDP] | None = None) -> Audit
     """Compare a run with what the theory promises for it.
 
     The facts in ``result`` suffice.  ``mdp``, the model of the run or one per seed, replaces them, and adds the exact
-    kappa (or its certified bracket), which tightens the upper bound; a result without facts needs it for the sections
+    kappa (or its proved bracket), which tightens the upper bound; a result without facts needs it for the sections
     ``sigma_bar`` and ``regret``.
 
     >>> import livarot
@@ -139,12 +139,15 @@ def _coverage(result: Result, delta: float | None, claimed: bool) -> tuple[dict[
         found["allowed_misses"] = allowed
         verdict = HOLDS if 1.0 - always <= allowed else FAILS
     lines: Lines = [
+        ("sets", _kind(result.facts)),
         ("theta* in all sets, share of episodes", f"{found['episodes']:.4g}"),
         ("seeds that never miss", f"{always:.4g}", _promise(result.facts, delta), verdict),
     ]
-    if shares is not None:
+    if shares is not None and never is not None:
         worst = int(np.argmin(shares))
         lines.append((f"worst stage ({worst}), share of episodes", f"{shares[worst]:.4g}"))
+        worst = int(np.argmin(never))
+        lines.append((f"worst stage ({worst}), seeds that never miss", f"{never[worst]:.4g}"))
     if not claimed:
         lines.append(("radius", _radius_note(result.facts)))
     return found, lines
@@ -189,7 +192,7 @@ def _optimism(result: Result) -> tuple[dict[str, Any], Lines]:
     upper = gap + result.optimism_loss
     if upper.count():
         found["certified_share"], found["certified_worst_shortfall"] = _shortfall(upper)
-        lines.append(("certified value >= V*, share of episodes", f"{found['certified_share']:.4g}"))
+        lines.append(("upper value (certified maxima) >= V*, share of episodes", f"{found['certified_share']:.4g}"))
         inside = result.covered
         both = ~np.ma.getmaskarray(upper) & ~np.ma.getmaskarray(inside) & inside.filled(False)
         if both.any():
@@ -323,11 +326,16 @@ def _claimed(facts: Mapping[str, Any]) -> bool:
     return facts.get("agent", {}).get("promised_coverage") is not None
 
 
+def _kind(facts: Mapping[str, Any]) -> str:
+    """What is known of the sets: "sound" only where the proof is ours and tested."""
+    if not _claimed(facts):
+        return "nothing is promised about them"
+    return "sound" if facts["agent"].get("sound") else "promised by a published theory"
+
+
 def _promise(facts: Mapping[str, Any], delta: float | None) -> str:
-    """What is promised about the sets, and on which ground: "proved" only where the proof is ours and tested."""
-    if delta is None or not _claimed(facts):
-        return "nothing"
-    return f">= {1.0 - delta:g}" + (" (proved)" if facts["agent"].get("sound") else " (its theory)")
+    """The share that is promised."""
+    return f">= {1.0 - delta:g}" if delta is not None and _claimed(facts) else "nothing"
 
 
 def _radius_note(facts: Mapping[str, Any]) -> str:
