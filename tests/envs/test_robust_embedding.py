@@ -96,7 +96,8 @@ def test_discount_mask_terminal_states_and_costs(level):
     rng, names = np.random.default_rng(9), {"states": ["a", "b", "c", "d"], "actions": ["x", "y", "z"]}
     table, mask = rng.dirichlet(np.ones(4), size=(4, 3)), rng.random((4, 3)) < 0.7
     mask[:, 1] = True
-    terms = {"cost": rng.uniform(-5.0, 50.0, (4, 3)), "discount": 0.8, "available": mask, "terminal": ["c"]}
+    cost = np.where(mask & (np.arange(4) != 2)[:, None], rng.uniform(-5.0, 50.0, (4, 3)), 0.0)
+    terms = {"cost": cost, "discount": 0.8, "available": mask, "terminal": ["c"]}
     model = nominal_model(table, horizon=4, start="b", terminal_cost=rng.uniform(0.0, 9.0, 4), **terms, **names)
     robust = solve_robust(model, **level, count_penalty=False)
     embedded = mnl_embedding(model, **level)

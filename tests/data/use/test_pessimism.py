@@ -118,17 +118,12 @@ def test_without_an_end():
     assert plan.lower == pytest.approx(long.lower, abs=1e-5) and plan.nominal == pytest.approx(long.nominal, abs=1e-7)
     assert plan.lower <= plan.upper == pytest.approx(long.upper, abs=1e-5)
     assert np.array_equal(np.where(mdp.problem.terms.terminal, 0, plan.policy), long.policy[0])
-    found, free = (
-        fit.confidence_set(0.95),
-        fit.to_mdp(PAYS, discount=0.9, start="new", param_bound=50.0, terminal="broken"),
-    )
-    scale = free.problem.stage.feature_scale
-    for angle in np.linspace(0, 2 * np.pi, 60):
-        edge = found.support([np.cos(angle), np.sin(angle)])
-        for share in np.linspace(0.0, 1.0, 5):
-            theta = (found.center + share * (edge - found.center)) * scale
-            other = InfiniteMDP(livarot.MNLMDP(free.stage.problem, theta[None]), free.terms)
-            assert policy_value(other, plan.policy) @ mdp.problem.start >= plan.lower
+    free = fit.to_mdp(PAYS, discount=0.9, start="new", param_bound=50.0, terminal="broken")
+    reach = norm.isf(0.05 / 2 / 2) * np.sqrt(np.diag(fit.covariance_))  # two sides, two actions
+    for x, y in itertools.product(np.linspace(-1.0, 1.0, 17), repeat=2):
+        theta = (fit.theta_ + reach * [x, y]) * free.problem.stage.feature_scale
+        other = InfiniteMDP(livarot.MNLMDP(free.stage.problem, theta[None]), free.terms)
+        assert policy_value(other, plan.policy) @ mdp.problem.start >= plan.lower
     assert plan_pessimistic(fit, mdp, 0.5).lower > plan.lower
     assert plan_pessimistic(fit, mdp, kind="finite-sample").lower < plan.lower
     assert plan.value.shape == plan.policy.shape == (4,)

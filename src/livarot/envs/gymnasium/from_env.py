@@ -80,7 +80,20 @@ def from_gymnasium(
     probability, reward, extended = _absorb(listed, n_states, n_actions, check_start(first, n_states))
     if len(extended) > n_states:
         _add_the_end(keywords, (horizon, n_states, n_actions))
-    return from_tabular(probability, reward, horizon, extended, **keywords)
+    paid = _of_existing(reward, keywords, (horizon, len(extended), n_actions))
+    return from_tabular(probability, paid, horizon, extended, **keywords)
+
+
+def _of_existing(reward: FloatArray, keywords: dict[str, Any], shape: tuple[int, int, int]) -> FloatArray:
+    """The environment's rewards (S, A), without those of actions that the user's terms take away."""
+    names = check_labels("states", keywords.get("states"), shape[1])
+    actions = check_labels("actions", keywords.get("actions"), shape[2])
+    mask = check_available(keywords.get("available"), shape, names, actions)
+    ends = check_terminal(keywords.get("terminal"), names, shape[1])
+    exists = np.ones(shape[1:], dtype=np.bool_) if mask is None else mask.reshape(-1, *shape[1:]).any(axis=0)
+    if ends is not None:
+        exists &= ~ends[:, None]
+    return np.where(exists, reward, 0.0)
 
 
 def _add_the_end(keywords: dict[str, Any], shape: tuple[int, int, int]) -> None:
