@@ -3,18 +3,21 @@
 Exact regret after T = 1000 episodes on the problems below.  For every agent and problem
 
 *default*  the default settings, on the held-out seeds 1000..1199
-*tune*     every point of a grid of at most 40, on seeds 0..19, then the best five again on seeds 0..199
-*tuned*    the best of these on the held-out seeds, by its mean over seeds 0..199; ``edge`` names settings whose best
-           value is the first or last of its list: then the grid was too narrow
+*tune*     40 points, the same budget for everyone: a coarse grid of at most 24 points over wide ranges, then a pattern
+           search from its best point: each number in turn a step of the grid up and down (beyond the grid where the
+           best is at its edge) from the best point so far, half the step where all these points are known.  All 40 are
+           tried on seeds 0..9, the best twelve of them on 0..29, the best five of these on 0..99 (successive halving)
+*tuned*    the best of these five on the held-out seeds; ``edge`` names settings whose best value is the smallest or
+           largest of all that were tried: then the search ended before its budget was enough
 
 with mean, standard error, median, worst seed and the lock-in rate: the share of seeds that lose more than half of the
 uniform policy's regret in the last fifth of the episodes.  On the chain there is a column for the sign oracle
 (``livarot.theory.sign_oracle``).
 
 Every result is one line of FILE, written when it is there: the same command goes on where it was interrupted, and
-several may share a file if they have different problems or agents.  ``--table`` prints FILE as Markdown, ``--json`` as
-the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known reachable sets is historical (the plan at
-theta = 0 is optimal) and not among the problems.
+several may share a file if they have different problems or agents.  ``--table`` prints FILE as two Markdown tables
+(means, and what a mean hides), ``--json`` as the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known
+reachable sets is historical (the plan at theta = 0 is optimal) and not among the problems.
 """
 
 from __future__ import annotations
@@ -43,8 +46,10 @@ from livarot.planning.optimistic.rules import JointMaximum, VarianceBonus
 from livarot.theory import sign_oracle
 
 N_EPISODES = 1000
-FIRST, ALL, HELD_OUT = range(20), range(200), range(1000, 1200)
-BEST = 5  # points that are tried on all tuning seeds
+HELD_OUT = range(1000, 1200)
+BUDGET = 40
+ROUNDS = (range(10), range(10, 30), range(30, 100))  # seeds
+KEPT = (12, 5)  # points that are tried in the second and third round
 Models = Callable[[Sequence[int]], Any]
 
 
@@ -79,44 +84,47 @@ PROBLEMS |= {
     "sparse": partial(fresh, "sparse", {}),
 }
 
-FINE = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
-SCALES = [float(x) for x in np.geomspace(1e-4, 10.0, 40)]
-OMD = {"step_size": [1.0, 3.0, 10.0], "reg": [0.3, 1.0, 3.0], "beta_scale": [0.01, 0.03, 0.1, 0.3]}
-RIVAL = {"step_size": [1.0, 10.0], "reg": [0.3, 1.0, 3.0, 10.0], "beta_scale": [3e-4, 1e-3, 3e-3, 0.01, 0.03]}
-MLE = {"reg": [0.1, 0.3, 1.0, 3.0, 10.0], "beta_scale": FINE}
-ADAPTIVE = {
-    "beta_scale": [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
-    "reg": [0.3, 1.0],
-    "pooling": [False],
-    "rule": [VarianceBonus(), JointMaximum()],
-}
-FIELD: dict[str, tuple[Any, dict[str, list[Any]]]] = {  # the default, and the grid of at most 40 points
+
+def powers(first: float, last: float, step: float = 0.5) -> list[float]:
+    """Exponents of ten; as a set of choices for a setting, it may be left at both ends."""
+    return [float(x) for x in np.arange(first, last + step / 2, step)]
+
+
+OMD = {"step_size": powers(0.0, 1.0), "reg": powers(-0.5, 0.5, 1.0), "beta_scale": powers(-3.0, 0.0, 1.0)}
+RIVAL = OMD | {"beta_scale": powers(-4.5, -1.5, 1.0)}
+MLE = {"reg": powers(-1.0, 1.0), "beta_scale": powers(-4.0, 0.0, 1.0)}
+MLE_WIDE = {"reg": powers(-1.0, 1.0, 1.0), "beta_scale": powers(-6.0, 0.0, 1.0)}
+ONE = powers(-4.0, 1.0, 0.25)
+RULES = {"rule": [VarianceBonus(), JointMaximum()]}  # not a number: every choice is in the coarse grid
+ADAPTIVE = RULES | {"beta_scale": powers(-3.0, 0.0), "reg": [0.0]}
+Choices = dict[str, list[Any]]
+FIELD: dict[str, tuple[Any, Choices]] = {  # the default, and the coarse grid of at most 24 points
     "livarot": (agents.Livarot(), OMD),
-    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE | {"pooling": [False]}),
-    "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE | {"pooling": [True]}),
+    "adaptive-livarot": (agents.AdaptiveLivarot(), ADAPTIVE),
+    "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
     "sound-livarot": (agents.SoundLivarot(), {}),
-    "livarot-paper": (agents.Livarot.paper(), {"beta_scale": SCALES}),
+    "livarot-paper": (agents.Livarot.paper(), {"beta_scale": ONE}),
     "ucrl-mnl-ol": (agents.UCRLMNLOL(), RIVAL),
     "ucrl-mnl-ll": (agents.UCRLMNLLL(), MLE),
-    "ucrl-mnl-plus": (agents.UCRLMNLPlus(), RIVAL | {"beta_scale": [3e-5, 1e-4, 3e-4, 1e-3, 3e-3]}),
-    "ucrl-mnl": (agents.UCRLMNL(), MLE | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03]}),
-    "ons-ucrl-mnl": (agents.ONSUCRLMNL(), MLE | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03]}),
-    "rrl-mnl": (agents.RRLMNL(), MLE | {"beta_scale": [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3]}),
-    "orrl-mnl": (agents.ORRLMNL(), RIVAL | {"beta_scale": [1e-5, 3e-5, 1e-4, 3e-4, 1e-3]}),
-    "rlsvi": (agents.RLSVI(), {"noise_scale": FINE, "rest_scale": [0.0, 0.03, 0.1, 0.3, 1.0]}),
-    "ucbvi-any": (agents.UCBVI(known_support=False), {"bonus_scale": SCALES}),
-    "psrl-any": (agents.PSRL(alpha0=None, known_support=False), {"alpha0": [0.05, 0.1, 0.2, 0.5, 1.0, None]}),
-    "ucbvi": (agents.UCBVI(), {"bonus_scale": SCALES}),
-    "psrl": (agents.PSRL(), {"alpha0": [float(x) for x in np.geomspace(0.01, 10.0, 40)]}),
-    "ucrl2": (agents.UCRL2(), {"width_scale": SCALES}),
-    "certainty-equivalent": (
-        agents.CertaintyEquivalent(),
-        {"step_size": [0.3, 1.0, 3.0, 10.0, 30.0], "reg": [0.03, 0.1, 0.3, 1.0, 3.0, 10.0]},
-    ),
+    "ucrl-mnl-plus": (agents.UCRLMNLPlus(), RIVAL),
+    "ucrl-mnl": (agents.UCRLMNL(), MLE_WIDE),
+    "ons-ucrl-mnl": (agents.ONSUCRLMNL(), MLE_WIDE),
+    "rrl-mnl": (agents.RRLMNL(), MLE_WIDE),
+    "orrl-mnl": (agents.ORRLMNL(), RIVAL),
+    "rlsvi": (agents.RLSVI(), {"noise_scale": powers(-3.0, 0.5), "rest_scale": powers(-2.0, 0.0, 1.0)}),
+    "ucbvi-any": (agents.UCBVI(known_support=False), {"bonus_scale": ONE}),
+    "psrl-any": (agents.PSRL(alpha0=None, known_support=False), {"alpha0": powers(-2.0, 1.0, 0.125)}),
+    "ucbvi": (agents.UCBVI(), {"bonus_scale": ONE}),
+    "psrl": (agents.PSRL(), {"alpha0": powers(-2.0, 1.0, 0.125)}),
+    "ucrl2": (agents.UCRL2(), {"width_scale": ONE}),
+    "certainty-equivalent": (agents.CertaintyEquivalent(), {"step_size": powers(-0.5, 1.5), "reg": powers(-1.5, 0.5)}),
     "uniform": (agents.Uniform(), {}),
 }
+
+
+ONLY = {"adaptive-livarot-pooled": {*CHAINS, "jitter-.5", "jitter-1"}}  # elsewhere there is nothing to pool
 
 
 class Store:
@@ -138,10 +146,17 @@ class Store:
         return self.rows[key]
 
 
-def shown(point: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: x if isinstance(x, bool | int | float) or x is None else type(x).__name__ for name, x in point.items()
-    }
+Point = tuple[Any, ...]  # an exponent of ten, or a choice, for every setting
+
+
+def settings_of(grid: Choices, point: Point) -> dict[str, Any]:
+    """The numbers have three digits."""
+    pairs = zip(grid, point, strict=True)
+    return {name: float(f"{10.0**x:.3g}") if isinstance(x, float) else x for name, x in pairs}
+
+
+def shown(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: x if isinstance(x, float) else type(x).__name__ for name, x in settings.items()}
 
 
 def played(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]:
@@ -165,28 +180,57 @@ def played(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]:
     }
 
 
+def search(grid: Choices, score: Callable[[Point], float]) -> list[Point]:
+    """The coarse grid and the pattern search from its best point: BUDGET points, the best first."""
+    found = {point: score(point) for point in product(*grid.values())}
+    numbers = [i for i, choices in enumerate(grid.values()) if isinstance(choices[0], float)]
+    steps = {
+        i: choices[1] - choices[0] if len(choices) > 1 else 0.5
+        for i, choices in enumerate(grid.values())
+        if i in numbers
+    }
+    while len(found) < BUDGET:
+        best = min(found, key=lambda point: found[point])
+        near = [(*best[:i], best[i] + sign * steps[i], *best[i + 1 :]) for i in numbers for sign in (-1, 1)]
+        new = next((point for point in near if point not in found), None)
+        if new is None:
+            steps = {i: step / 2 for i, step in steps.items()}
+        else:
+            found[new] = score(new)
+    return sorted(found, key=lambda point: found[point])
+
+
 def tuned(store: Store, problem: str, name: str) -> dict[str, Any]:
-    """The best point of the grid, and its regret on the held-out seeds."""
+    """The best point that the budget finds, and its regret on the held-out seeds."""
     base, grid = FIELD[name]
-    names = list(grid)
-    points = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
+    if (found := store.rows.get(f"{problem}/{name}/tuned")) is not None:
+        return found
 
-    def tried(point: dict[str, Any], seeds: Sequence[int]) -> float:
-        key = f"{problem}/{name}/{json.dumps(shown(point))}/{len(seeds)}"
-        return float(store.of(key, lambda: played(problem, replace(base, **point), seeds))["mean"])
+    def tried(point: Point, last: int) -> float:
+        """The mean over the seeds of all rounds up to one."""
+        settings, sums = settings_of(grid, point), 0.0
+        for seeds in ROUNDS[: last + 1]:
+            key = f"{problem}/{name}/{json.dumps(shown(settings))}/{seeds[0]}-{seeds[-1]}"
+            sums += len(seeds) * store.of(key, partial(tried_once, problem, replace(base, **settings), seeds))["mean"]
+        return sums / (ROUNDS[last].stop)
 
-    first = sorted(points, key=lambda point: tried(point, FIRST))
-    best = min(first[:BEST], key=lambda point: tried(point, ALL))
-    edge = [
-        name
-        for name in names
-        if isinstance(best[name], float) and len(grid[name]) > 1 and best[name] in (grid[name][0], grid[name][-1])
-    ]
+    points = left = search(grid, lambda point: tried(point, 0))
+    for last, kept in enumerate(KEPT, 1):
+        left = sorted(left[:kept], key=lambda point: tried(point, last))
+    best = left[0]
+    ends = [(min(column), max(column)) if isinstance(column[0], float) else () for column in zip(*points, strict=True)]
+    edge = [name for name, x, end in zip(grid, best, ends, strict=True) if x in end]
 
     def judged() -> dict[str, Any]:
-        return played(problem, replace(base, **best), HELD_OUT) | {"settings": shown(best), "edge": edge}
+        settings = settings_of(grid, best)
+        return played(problem, replace(base, **settings), HELD_OUT) | {"settings": shown(settings), "edge": edge}
 
     return store.of(f"{problem}/{name}/tuned", judged)
+
+
+def tried_once(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]:
+    result = livarot.run(PROBLEMS[problem](seeds), agent, N_EPISODES, seed=seeds)
+    return {"mean": float(result.regret.sum(axis=1).mean())}
 
 
 def oracle_of(store: Store, problem: str) -> float | None:
@@ -196,7 +240,7 @@ def oracle_of(store: Store, problem: str) -> float | None:
     horizon, dim = CHAINS[problem]
 
     def made() -> dict[str, Any]:
-        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim)
+        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim, n_runs=4000 if dim == 2 else 1000)
         return {"mean": found.mean, "se": found.se, "worst": float(found.regret.max())}
 
     return float(store.of(f"{problem}/sign-oracle", made)["mean"])
@@ -212,20 +256,33 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
             if default is None or best is None:
                 continue
             row = {"env": problem, "agent": name, "tuned": f"{problem}/{name}/tuned" in store.rows}
+            row["oracle_mean"] = store.rows.get(f"{problem}/sign-oracle", {}).get("mean")
             row |= {f"default_{key}": value for key, value in default.items() if key != "key"}
             row |= {f"regret_{key}": value for key, value in best.items() if key != "key"}
             rows.append(row)
     return rows
 
 
-def cell(row: dict[str, Any], prefix: str) -> str:
-    numbers = [row[f"{prefix}_{name}"] for name in ("mean", "se", "median", "worst")]
-    text = "{:.3g}±{:.2g} ({:.3g}, {:.3g}".format(*numbers)
-    return f"{text}, {100 * row[f'{prefix}_locked_in']:.0f} %)"
+def mean_cell(row: dict[str, Any]) -> str:
+    """Default, and tuned after a bar; * where the best point was the smallest or largest that was tried."""
+    text = "{default_mean:.3g}±{default_se:.2g}".format(**row)
+    if not row["tuned"]:
+        return text
+    return text + " / {regret_mean:.3g}±{regret_se:.2g}".format(**row) + ("\\*" if row["regret_edge"] else "")
 
 
-def table(store: Store) -> str:
-    """Markdown: mean ± s.e. (median, worst seed, lock-in rate), default and where it is there tuned."""
+def tail_cell(row: dict[str, Any]) -> str:
+    """Median, worst seed and lock-in rate, default and tuned."""
+    kinds = ("default", "regret") if row["tuned"] else ("default",)
+    texts = []
+    for kind in kinds:
+        median, worst, locked = (row[f"{kind}_{name}"] for name in ("median", "worst", "locked_in"))
+        texts.append(f"{median:.3g}, {worst:.3g}, {100 * locked:.0f} %")
+    return " / ".join(texts)
+
+
+def table(store: Store, cell: Callable[[dict[str, Any]], str]) -> str:
+    """Markdown, a line per problem and a column per agent."""
     rows = rows_of(store)
     names = [name for name in FIELD if any(row["agent"] == name for row in rows)]
     by = {(row["env"], row["agent"]): row for row in rows}
@@ -235,10 +292,7 @@ def table(store: Store) -> str:
             continue
         oracle = store.rows.get(f"{problem}/sign-oracle")
         cells = [problem, "–" if oracle is None else f"{oracle['mean']:.3g}±{oracle['se']:.2g}"]
-        for name in names:
-            row = by.get((problem, name))
-            text = "–" if row is None else cell(row, "default")
-            cells.append(text + (f"; tuned {cell(row, 'regret')}" if row is not None and row["tuned"] else ""))
+        cells += ["–" if (problem, name) not in by else cell(by[problem, name]) for name in names]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -254,7 +308,8 @@ def main() -> int:
     options = parser.parse_args()
     store = Store(options.store)
     if options.table or options.json:
-        print(table(store) if options.table else json.dumps(rows_of(store), indent=1))
+        tables = table(store, mean_cell) + "\n\n" + table(store, tail_cell)
+        print(tables if options.table else json.dumps(rows_of(store), indent=1))
         return 0
     problems, names = options.only.split(","), options.agents.split(",")
     unknown = [x for x in problems if x not in PROBLEMS] + [x for x in names if x not in FIELD]
@@ -263,6 +318,8 @@ def main() -> int:
     for problem in problems:
         oracle_of(store, problem)
         for name in names:
+            if problem not in ONLY.get(name, PROBLEMS):
+                continue
             found = store.of(f"{problem}/{name}/default", partial(played, problem, FIELD[name][0], HELD_OUT))
             if FIELD[name][1] and not options.no_tuning:
                 found = tuned(store, problem, name)

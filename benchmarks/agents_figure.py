@@ -1,7 +1,8 @@
 """The table of ``benchmarks.agents`` as a picture: ``python -m benchmarks.agents_figure FILE.json --out FILE.png``.
 
 FILE.json is what ``python -m benchmarks.agents --json`` printed.  One panel per problem, one line per agent, in the
-order of the tuned regret: a filled dot with its 95 % band for tuned settings, a ring for the defaults.
+order of the tuned regret: a filled dot with its 95 % band for tuned settings, a ring for the defaults (alone where an
+agent was not tuned), and on the chain a dashed line for the sign oracle.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
 
+from benchmarks.agents import N_EPISODES
 from livarot.report.drawing import STYLE
 from livarot.storage import write_atomic
 
 FLOOR = 1e-4  # regrets below are drawn here
 OURS, THEIRS, TABULAR = "#0072B2", "#D55E00", "#777777"
-COLOURS = dict.fromkeys(("livarot", "bonus-livarot", "thompson-livarot", "livarot-paper"), OURS)
+OURS_NAMES = ("livarot", "adaptive-livarot", "adaptive-livarot-pooled", "bonus-livarot", "thompson-livarot")
+COLOURS = dict.fromkeys((*OURS_NAMES, "livarot-paper", "sound-livarot"), OURS)
 COLOURS |= dict.fromkeys(("ucbvi", "ucbvi-any", "psrl", "psrl-any", "rlsvi", "ucrl2", "uniform"), TABULAR)
 
 
@@ -31,9 +34,12 @@ def panel(axes: Axes, problem: str, rows: list[dict[str, Any]]) -> None:
     for place, row in enumerate(rows):
         colour = COLOURS.get(row["agent"], THEIRS)
         low, high = (max(edge, FLOOR) for edge in row["regret_band"])
-        axes.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="butt")
-        axes.plot(max(row["regret_mean"], FLOOR), place, "o", color=colour, markersize=4)
+        if row["tuned"]:
+            axes.plot([low, high], [place, place], color=colour, linewidth=1.6, solid_capstyle="butt")
+            axes.plot(max(row["regret_mean"], FLOOR), place, "o", color=colour, markersize=4)
         axes.plot(max(row["default_mean"], FLOOR), place, "o", color=colour, markersize=5, markerfacecolor="none")
+    if rows[0]["oracle_mean"] is not None:
+        axes.axvline(rows[0]["oracle_mean"], color="black", linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(rows)), [row["agent"] for row in rows])
     axes.tick_params(axis="y", length=0, labelsize=7)
     axes.tick_params(axis="x", labelsize=7)
@@ -56,9 +62,9 @@ def figure(rows: list[dict[str, Any]]) -> bytes:
             panel(axes, problem, [row for row in rows if row["env"] == problem])
         for axes in grid.flat[len(problems) :]:
             axes.set_axis_off()
-        seeds, episodes = rows[0]["n_seeds"], rows[0]["n_episodes"]
         drawn.supxlabel(
-            f"exact regret after {episodes} episodes, mean of {seeds} seeds; dot: tuned, 95 % band; ring: default\n"
+            f"exact regret after {N_EPISODES} episodes, mean of {rows[0]['default_n_seeds']} held-out seeds\n"
+            "dot: tuned, 95 % band; ring: default; dashed: sign oracle\n"
             "blue: LIVAROT and variants; orange: other agents for MNL models; grey: tabular agents and uniform",
             fontsize=8,
         )

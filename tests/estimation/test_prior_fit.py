@@ -14,7 +14,7 @@ from livarot.estimation.prior_fit import (
     first_pool,
     fit_pool,
     fit_prior,
-    learned_variance,
+    learned_prior,
     nuisance,
     pooled_prior,
     with_mean_unknown,
@@ -25,6 +25,7 @@ from tests.support.models import random_model, to_mdp
 from tests.twins import core as ref
 from tests.twins import level_set as twin
 
+CHAIN = envs.hard_chain(4, dim=3, gap=0.05)
 GUESS = PoolGuess(tau=0.1, weight=1.0, mean_reg=0.01)
 
 
@@ -70,16 +71,28 @@ def test_extreme_priors():
     assert np.isfinite(loose.theta).all()
 
 
-def test_the_learned_ridge():
-    rng = np.random.default_rng(4)
-    mdp = to_mdp(random_model(rng, H=3, S=4, A=2, d=4, U=3, kind="block"))
-    problem = mdp.problem
-    prior = Prior(np.tile(problem.rows.pack_identity(2.0), (2, 1)), np.zeros((2, 4)))
-    found = fit_prior(problem, np.zeros((2, 3, 4)), history_of(mdp, rng, 15), prior)
-    dense = problem.rows.unpack(found.gram)
+@pytest.mark.parametrize("mdp", [to_mdp(random_model(np.random.default_rng(4), d=4, U=3, kind="block")), CHAIN])
+def test_the_learned_ridge(mdp):
+    """One variance along the nuisance and one across it, or one in all where no direction is a nuisance."""
+    problem, rng = mdp.problem, np.random.default_rng(4)
+    (count, d), basis = problem.theta_shape, nuisance(problem)
+    prior = Prior(np.tile(problem.rows.pack_identity(2.0), (2, 1)), np.zeros((2, d)))
+    found = fit_prior(problem, np.zeros((2, count, d)), history_of(mdp, rng, 15), prior)
+    learned = problem.rows.unpack(learned_prior(problem, found, 4.0, 0.5).precision)
     for r in range(2):
-        total = sum(found.theta[r, k] @ found.theta[r, k] + np.trace(np.linalg.inv(dense[r, k])) for k in range(3))
-        assert learned_variance(found, 4.0, 0.5)[r] == pytest.approx((4 * 4 * 0.5 + total) / (7 * 4), rel=1e-10)
+        spread = sum(
+            np.outer(theta, theta) + np.linalg.inv(gram)
+            for theta, gram in zip(found.theta[r], problem.rows.unpack(found.gram)[r], strict=True)
+        )
+        expected = np.zeros((d, d))
+        along = basis @ basis.T
+        for projection in (along, np.eye(d) - along):
+            n = np.trace(projection)
+            if n > 0.5:
+                variance = (4 * n * 0.5 + np.trace(projection @ spread)) / ((4 + count) * n)
+                expected += projection / variance
+        np.testing.assert_allclose(learned[r], expected, rtol=1e-9, atol=1e-12)
+    assert basis.shape[1] == (mdp is CHAIN)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 4])

@@ -166,7 +166,10 @@ def _learning(mdp: MNLMDP) -> list[Step]:
         Uniform(),
         Oracle(solve(mdp).policy),
     )
-    return [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
+    steps: list[Step] = [partial(run, mdp, agent, 3, seed=SEEDS) for agent in agents]
+    if mdp.problem.max_reachable == 2:
+        steps.append(partial(run, mdp, SoundLivarot(optimism="level set"), 3, seed=SEEDS))
+    return steps
 
 
 def _exploration() -> Iterator[Step]:

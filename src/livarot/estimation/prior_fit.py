@@ -5,13 +5,17 @@
 L_k is the negative log-likelihood of the transitions of parameter k, kept as counts
 (:mod:`livarot.estimation.history`).
 
-**The learned ridge**: P = I/v, mean = 0, with v the variance of an entry of theta, one number for all parameters of a
-replica, by one step of EM from the Laplace approximation, and a first guess v_0 that counts as w parameters:
+**The learned ridge**: mean = 0 and P = NN'/v_1 + (I - NN')/v_2, with N an orthonormal basis (dimension q) of the
+directions of theta that no contrast between actions touches (the *nuisance*), v_1 the variance of an entry of N'theta
+and v_2 that of an entry of the rest, common to all parameters of a replica, by one step of EM from the Laplace
+approximation, with a first guess v_0 that counts as w parameters:
 
-    v = (w d v_0 + sum_k |theta_k|^2 + tr C_k) / ((w + K) d).
+    v_1 = (w q v_0 + sum_k |N'theta_k|^2 + tr N'C_k N) / ((w + K) q),          v_2 likewise with I - NN' and d - q.
 
-**Pooling**: directions of theta that no contrast between actions touches (the *nuisance*, an orthonormal basis N of
-dimension q) are shrunk towards a mean common to all parameters: P = (I - NN')/v + NN'/tau, mean = N mu, with
+What an action does is mostly smaller than what all actions have in common, and one variance for both would learn from
+the larger one that effects are large.
+
+**Pooling**: the nuisance is shrunk towards a mean common to all parameters: P = (I - NN')/v_0 + NN'/tau, mean = N mu,
 
     V    = (mean_reg I + sum_k N'(P - P C_k P) N)^-1        the covariance of mu
     mu  += 1/2 V (sum_k N'P (theta_k - N mu) - mean_reg mu)                         (undamped it may overshoot)
@@ -67,11 +71,21 @@ def fit_prior(
     return whitened(problem, theta, gram)
 
 
-def learned_variance(estimate: Estimate, weight: float, first: float) -> FloatArray:
-    """v (R,): the variance of an entry of theta, one step of EM."""
-    _, n, d = estimate.theta.shape
-    found = (estimate.theta**2).sum(axis=(1, 2)) + (estimate.whiten**2).sum(axis=(1, 2))  # tr C = |W|^2
-    return np.asarray((weight * d * first + found) / ((weight + n) * d))
+def learned_prior(problem: Problem, estimate: Estimate, weight: float, first: float) -> Prior:
+    """The learned ridge of every replica, one step of EM."""
+    (replicas, count, d), rows, basis = estimate.theta.shape, problem.rows, nuisance(problem)
+    q, zeros = basis.shape[1], np.zeros((replicas, d))
+
+    def precision(n: int, found: FloatArray) -> FloatArray:
+        return np.asarray((weight + count) * n / (weight * n * first + found))[:, None]
+
+    total = (estimate.theta**2).sum(axis=(1, 2)) + (estimate.whiten**2).sum(axis=(1, 2))  # tr C = |W|^2
+    if not 0 < q < d:
+        return Prior(precision(d, total) * rows.pack_identity(), zeros)
+    inside = rows.unpack(estimate.whiten) @ basis
+    common = ((estimate.theta @ basis) ** 2).sum(axis=(1, 2)) + (inside**2).sum(axis=(1, 2, 3))
+    own, other = precision(q, common), precision(d - q, total - common)
+    return Prior(other * rows.pack_identity() + (own - other) * rows.pack(basis @ basis.T), zeros)
 
 
 class Pool(NamedTuple):

@@ -8,7 +8,7 @@ from livarot import envs
 from livarot.agents import AdaptiveLivarot, Livarot
 from livarot.agents.variants.adaptive_livarot import GUESS, block_sizes
 from livarot.errors import LivarotError
-from livarot.estimation.prior_fit import fit_pool, learned_variance, pooled_prior, with_mean_unknown
+from livarot.estimation.prior_fit import fit_pool, learned_prior, pooled_prior, with_mean_unknown
 from livarot.planning.optimistic.rules import JointMaximum
 from tests.support import field
 from tests.support.episodes import play_agent
@@ -20,8 +20,10 @@ def test_without_pooling_the_ridge_is_learned():
     fits = [t for t in range(60) if log["states"][t + 1].next_fit != log["states"][t].next_fit]
     assert fits[:5] == [0, 1, 2, 3, 4] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
     last = log["states"][fits[-1] + 1]
-    variance = learned_variance(last.estimate, 4.0, 1.0)[0]
-    assert last.prior.precision[0, 0] == pytest.approx(1 / variance, rel=1e-12)
+    first = AdaptiveLivarot().first_ridge(mdp.problem)
+    learned = learned_prior(mdp.problem, last.estimate, 4.0, 1.0 / first)
+    np.testing.assert_array_equal(last.prior.precision, learned.precision)
+    assert last.prior.precision[0, 0] != first
     assert end.pool.mean.shape == (1, 0)
     kept = play_agent(mdp, AdaptiveLivarot(learn_reg=False), 10, seed=1)[1]
     np.testing.assert_array_equal(kept.prior.precision[0], mdp.problem.rows.pack_identity())
@@ -40,6 +42,27 @@ def test_with_pooling_the_stages_share_a_mean():
     apart = AdaptiveLivarot(beta_scale=0.3)
     plan = apart.plan(mdp.problem, apart.init(mdp.problem), None)
     np.testing.assert_allclose(plan.gram[0, 0], mdp.problem.rows.pack_identity(1 / (2 * 0.3 * 2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("horizon", "share"), [(4, 1.0), (10, 1.0), (25, 0.4)])
+@pytest.mark.parametrize(("pooling", "scale"), [(False, 0.05), (True, 0.1)])
+def test_many_stages_share_a_budget(horizon, share, pooling, scale):
+    problem, default = envs.hard_chain(horizon, gap=0.5 / horizon).problem, AdaptiveLivarot(pooling=pooling)
+    given = AdaptiveLivarot(pooling=pooling, beta_scale=scale * share)
+    own, same = (agent.plan(problem, agent.init(problem), None).gram for agent in (default, given))
+    np.testing.assert_allclose(own, same, rtol=1e-12)
+
+
+def test_the_first_ridge_knows_the_ball():
+    small, large = envs.make("park-two-state").problem, envs.hard_chain(10, gap=0.05).problem
+    assert small.param_bound**2 < 6
+    assert AdaptiveLivarot().first_ridge(small) == pytest.approx(6 / small.param_bound**2)
+    assert AdaptiveLivarot().first_ridge(large) == 1.0
+    assert AdaptiveLivarot(reg=9.0).first_ridge(small) == 9.0
+    assert AdaptiveLivarot(learn_reg=False).first_ridge(small) == 1.0
+    assert AdaptiveLivarot(pooling=True).first_ridge(large) == 1.0
+    state = AdaptiveLivarot().init(small)
+    np.testing.assert_allclose(state.prior.precision[0], small.rows.pack_identity(6 / small.param_bound**2))
 
 
 def test_sizes_of_blocks():

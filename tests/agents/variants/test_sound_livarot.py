@@ -1,6 +1,7 @@
 """LIVAROT over likelihood-ratio sets: a run recomputed by the twin, coverage, optimism, what every agent must do."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,6 +72,29 @@ def test_coverage_of_all_stages_and_episodes_at_once(level):
     assert result.covered.all(axis=1).mean() >= 0.95
 
 
+@pytest.mark.parametrize("mdp", [envs.hard_chain(4, gap=0.1), envs.make("park-two-state")], ids=["chain", "park"])
+def test_the_level_set_itself_is_optimistic_and_smaller_than_the_ellipsoid(mdp):
+    around, itself = SoundLivarot(), SoundLivarot(optimism="level set")
+    result = livarot.run(mdp, itself, 80, seed=range(4))
+    assert result.covered.all()
+    assert (result.optimism_gap + result.optimism_loss).min() >= -1e-12
+    state, problem = itself.init(mdp.problem, 2), mdp.problem
+    uniform = np.full((problem.horizon, problem.n_states, problem.n_actions), 1.0 / problem.n_actions)
+    for t in range(60):
+        state = itself.update(problem, state, livarot.simulate(mdp, uniform, 2, seed=t))
+    wide, narrow = (agent.plan(problem, state, None).start_value for agent in (around, itself))
+    assert (narrow < wide).all()
+    assert (narrow >= problem.start @ livarot.solve(mdp).normalised.value[0]).all()
+    shrunk = replace(itself, beta_scale=1e-6).plan(problem, state, None).start_value
+    centre = livarot.solve(livarot.MNLMDP(problem, state.estimate.theta[0])).normalised.value[0]
+    assert shrunk[0] == pytest.approx(problem.start @ centre, abs=1e-4)
+
+
+def test_the_level_set_itself_needs_two_outcomes():
+    with pytest.raises(LivarotError, match="outcomes"):
+        livarot.run(envs.make("random"), SoundLivarot(optimism="level set"), 2)
+
+
 def test_a_wrong_set_does_not_cover():
     """The sets are not so wide that anything would do: at a tenth of the radius they fail."""
     models = [envs.hard_chain(5, gap=0.1, seed=seed) for seed in range(20)]
@@ -102,7 +126,9 @@ def test_what_every_agent_must_do(tmp_path):
     field.assert_pure(SoundLivarot(), field.ragged())
 
 
-@pytest.mark.parametrize(("settings", "argument"), [({"level": "other"}, "level"), ({"reg": 0.0}, "reg")])
+@pytest.mark.parametrize(
+    ("settings", "argument"), [({"level": "other"}, "level"), ({"reg": 0.0}, "reg"), ({"optimism": "x"}, "optimism")]
+)
 def test_bad_settings(settings, argument):
     with pytest.raises(LivarotError) as caught:
         SoundLivarot(**settings)

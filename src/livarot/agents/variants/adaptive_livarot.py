@@ -4,11 +4,14 @@
     C_h         = {|theta - theta_hat_h|_gram <= sqrt(2 scale d_b)},   gram = the Hessian there
     Q_h         = r_h + max over C_h of E_theta[V_{h+1}]               (or another rule of optimism)
 
-d_b is the size of a block of linked coordinates (d in a dense model).  The variance of theta's entries, hence the
-ridge, is learned from the estimates of all stages (empirical Bayes); with ``pooling`` the directions that no contrast
-between actions touches are shrunk towards a mean that the stages share.  Pooling is an option: on short chains it comes
-within a fifth of the sign oracle, but where stages really differ it locks in more often, and the guard (tau is learned)
-does not make up for it on held-out seeds (docs/agents.md).
+d_b is the size of a block of linked coordinates (d in a dense model).  The ridge is learned from the estimates of all
+stages (empirical Bayes): one variance for what actions do, and one for what they have in common.  With ``pooling`` the
+latter is shrunk towards a mean that the stages share, in place of 0.  Pooling is an option: on the chain it comes
+within a fifth of the sign oracle, but where stages differ it has more regret (docs/agents.md).
+
+**One budget for all stages.**  ``scale`` is .05 (.1 with pooling) for up to ten parameters, and 10/K of that beyond.
+The bonuses of K stages add up in the value of the first state, and theta may lose the log-likelihood K scale d in all
+of them together: beyond ten stages that is kept constant.  With one scale for all, long chains are explored too much.
 
 Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See
 :class:`livarot.agents.SoundLivarot` for sets with a proof.  Cost: Newton steps from the last estimate on counts
@@ -34,7 +37,7 @@ from livarot.estimation.prior_fit import (
     first_pool,
     fit_pool,
     fit_prior,
-    learned_variance,
+    learned_prior,
     nuisance,
     pooled_prior,
     with_mean_unknown,
@@ -50,6 +53,7 @@ WEIGHT = 4.0  # parameters that the first guess of the variance counts for
 GUESS = PoolGuess(tau=0.1, weight=1.0, mean_reg=0.01)
 OFTEN = 40
 POOLED_SCALE, PLAIN_SCALE = 0.1, 0.05
+FEW = 10  # parameters; more of them share the scale of this many
 
 
 class AdaptiveState(NamedTuple):
@@ -71,15 +75,15 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     name: ClassVar[str] = "adaptive-livarot"
     adds_hessians: ClassVar[bool] = False
 
-    beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .1 where stages are pooled, or .05
-    reg: float = 1.0  # the first ridge, 1/v_0
+    beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .05 (pooled .1) times min(1, 10/K)
+    reg: float = 1.0  # the first ridge, 1/v_0; if it is learned it begins at (d + 2)/B^2 where that is more
     learn_reg: bool = True  # learn the ridge (where nothing is pooled); False keeps the first
     pooling: bool = False  # shrink what no action touches towards a mean common to the stages: only where they agree
     rule: Rule = field(default_factory=VarianceBonus)  # how the plan is optimistic
 
     def init(self, problem: Problem, n_replicas: int = 1) -> AdaptiveState:
-        estimate = initial_estimate(problem, n_replicas, self.reg)
-        identity = np.tile(problem.rows.pack_identity(self.reg), (n_replicas, 1))
+        estimate = initial_estimate(problem, n_replicas, self.first_ridge(problem))
+        identity = np.tile(problem.rows.pack_identity(self.first_ridge(problem)), (n_replicas, 1))
         prior = Prior(identity, np.zeros((n_replicas, problem.dim)))
         pool = Pool(np.zeros((n_replicas, 0)), np.zeros((n_replicas, 0, 0)), np.ones(n_replicas))
         if self._pools(problem):
@@ -95,7 +99,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
             estimate = with_mean_unknown(problem, estimate, state.pool)
         scale = self.beta_scale
         if scale is None:
-            scale = POOLED_SCALE if pools else PLAIN_SCALE
+            scale = (POOLED_SCALE if pools else PLAIN_SCALE) * min(1.0, FEW / problem.n_parameters)
         square = 2.0 * max(scale, 1e-30) * block_sizes(problem)
         unit = Estimate(estimate.theta, estimate.gram / square, estimate.whiten * np.sqrt(square))
         return optimistic_plan(problem, unit, 1.0, self.rule)
@@ -110,9 +114,14 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
             pool = fit_pool(problem, estimate, pool, GUESS)
             prior = pooled_prior(problem, pool, self.reg)
         elif self.learn_reg:
-            variance = learned_variance(estimate, WEIGHT, 1.0 / self.reg)
-            prior = Prior(problem.rows.pack_identity() / variance[:, None], prior.mean)
+            prior = learned_prior(problem, estimate, WEIGHT, 1.0 / self.first_ridge(problem))
         return AdaptiveState(estimate, history, prior, pool, t, t + 1 + t // OFTEN)
+
+    def first_ridge(self, problem: Problem) -> float:
+        """``reg``, or (d + 2)/B^2 if that is larger: B^2/(d+2) is the variance of an entry over the B-ball."""
+        if self._pools(problem) or not self.learn_reg:
+            return self.reg
+        return max(self.reg, (problem.dim + 2.0) / max(problem.param_bound, 1e-6) ** 2)
 
     def _pools(self, problem: Problem) -> bool:
         """Is there something to pool: several parameters, and directions that no contrast between actions touches?"""
