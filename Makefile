@@ -9,13 +9,14 @@ WARM := $(NUMBA_CACHE)/.warm
 # One thread per test process: the tests are spread over processes already.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 tests src $(wildcard README.md)
 
-.PHONY: help setup test test-all lint format docs reproduce bench lock clean
+.PHONY: help setup test test-all test-lowest lint format docs reproduce bench lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make setup      .venv with the locked dependencies and this package, kernels compiled"
 	@echo "make test       what must hold on each change: tests, doctests, the README's examples"
 	@echo "make test-all   the same and the slow and statistical tests"
+	@echo "make test-lowest  the tests with the lowest versions that pyproject.toml allows"
 	@echo "make lint       ruff and mypy          make format     ruff's formatter and safe fixes"
 	@echo "make docs       the documentation site, into docs/_build/html"
 	@echo "make reproduce  the paper's experiment make bench      the benchmarks"
@@ -24,11 +25,11 @@ help:
 setup: $(STAMP) $(WARM)
 
 # Wheels only: no code of a package runs while it is installed.  The lock is complete, so pip resolves nothing; it would
-# miss gym, which icu-sepsis asks for and nobody here imports.
+# miss gym, which icu-sepsis asks for and nobody here imports.  Python compiles what is imported, and no more.
 $(STAMP): requirements-dev.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
-		-r requirements-dev.lock
+		--no-compile -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -43,6 +44,18 @@ test: setup
 
 test-all: setup
 	$(PYTEST)
+
+# In an environment of its own.  Old packages warn of what newer ones of their own dependencies deprecate.
+LOWEST := .cache/lowest
+test-lowest:
+	rm -rf $(LOWEST); $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: uv
+	$(LOWEST)/bin/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --only-binary :all: --quiet \
+		--python $(LOWEST)/bin/python -o $(LOWEST)/versions.txt
+	$(LOWEST)/bin/uv pip install --python $(LOWEST)/bin/python --only-binary :all: --no-deps -r $(LOWEST)/versions.txt
+	$(LOWEST)/bin/uv pip install --python $(LOWEST)/bin/python --no-deps --no-build-isolation -e .
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest \
+		-n 2 tests -m "not slow and not statistical and not long" -W ignore::DeprecationWarning
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

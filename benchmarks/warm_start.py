@@ -40,6 +40,7 @@ SHOWN = (10, 40, 80)  # whose fit without learning is shown too
 BOUND = 12.0  # what the agents know about |theta|; the truth is 8.1
 LOG_SEEDS = 10_000  # the logs' seeds begin here, away from those of the runs
 COLOUR = {"cold": "#222222", 10: "#E69F00", 40: "#0072B2", 80: "#009E73"}
+MARKER = {"cold": "o", 10: "s", 40: "^", 80: "D"}
 
 
 def example() -> Any:
@@ -103,21 +104,26 @@ def table(found: dict[str, Any]) -> list[dict[str, Any]]:
 def draw(found: dict[str, Any]) -> Figure:
     figure = Figure(figsize=(8.0, 3.8), layout="constrained")
     axes = figure.subplots()
+    top = 1.15 * max(curves.mean(axis=0)[-1] for name, curves in found.items() if "fit" not in name)
     for name, curves in found.items():
         kind, _, n = name.partition(" ")
         if kind == "fit" and int(n) not in SHOWN:
             continue
-        colour = COLOUR["cold" if kind == "cold" else int(n)]
+        start = "cold" if kind == "cold" else int(n)
+        colour = COLOUR[start]
         label = {"cold": "from zero", "warm": f"from {n} logged machines", "fit": f"fit to {n}, no learning"}[kind]
         mean, se = curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
         episodes = np.arange(1, len(mean) + 1)
-        axes.plot(episodes, mean, color=colour, linestyle=":" if kind == "fit" else "-", label=label)
+        if mean[-1] > top:
+            label += f" ({mean[-1]:.0f} in the end)"
+        style = {"linestyle": ":" if kind == "fit" else "-", "marker": MARKER[start], "markevery": 50, "markersize": 4}
+        axes.plot(episodes, mean, color=colour, label=label, **style)
         if kind != "fit":
             axes.fill_between(episodes, mean - se, mean + se, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("machines run after the start")
     axes.set_ylabel("cumulative regret (weeks of full pay)")
     axes.set_xlim(0, None)
-    axes.set_ylim(0, 1.15 * max(curves.mean(axis=0)[-1] for name, curves in found.items() if "fit" not in name))
+    axes.set_ylim(0, top)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

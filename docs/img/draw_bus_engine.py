@@ -43,17 +43,22 @@ def main() -> None:
     bins, counts = np.unique(found, return_counts=True)
     left.bar(bins, counts, width=0.8, color="C0", label="refits")
     left.axvline(threshold(names["best"]), color="black", label="fit")
-    left.axvline(threshold(names["robust"]), color="C3", label="robust, radius of the log")
+    left.axvline(threshold(names["robust"]), color="C3", linestyle="--", label="robust, radius of the log")
     left.set(xlabel="replace from this bin of 5000 miles on", ylabel="refits of 200", xlim=(72, 81))
     left.legend(fontsize=8, loc="upper right")
-    right.step(RADII, [threshold(one) for one in robust], where="mid", color="C3")
-    right.axvline(float(names["radius"].max()), color="grey", linestyle=":", label="radius of the log")
-    right.set(xlabel="radius of the KL balls", ylabel="robust threshold (red)")
-    right.set_xscale("symlog", linthresh=1e-4)
-    right.legend(fontsize=8, loc="upper left")
     costs = right.twinx()
-    costs.plot(RADII, [one.cost[0] / 1e6 for one in robust], color="C0")
-    costs.set_ylabel("worst case, million dollars (blue)")
+    lines = [
+        *right.step(RADII, [threshold(one) for one in robust], where="mid", color="C3", label="threshold (left axis)"),
+        *costs.plot(
+            RADII, [one.cost[0] / 1e6 for one in robust], color="C0", linestyle="--", label="cost (right axis)"
+        ),
+        right.axvline(float(names["radius"].max()), color="grey", linestyle=":", label="radius of the log"),
+    ]
+    right.set(xlabel="radius of the KL balls", ylabel="robust threshold, bin")
+    right.set_xscale("symlog", linthresh=1e-4)
+    right.set_xlim(0.0, RADII[-1])
+    right.legend(handles=lines, fontsize=8, loc="upper left")
+    costs.set_ylabel("cost in the worst case, million dollars")
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=110)
     write_atomic(HERE / "bus_engine.png", image.getvalue())

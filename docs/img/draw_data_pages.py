@@ -36,12 +36,12 @@ def covariates() -> Figure:
     left, right = figure.subplots(1, 2)
     plot_probabilities(fit, "age", state="ill", action="wait", at={"sex": "f"}, ax=left)
     ages = np.linspace(30.0, 85.0, 23)
-    for sex in ("f", "m"):
+    for sex, style in (("f", "-"), ("m", "--")):
         found = [
             value_interval(fit, fit.to_mdp(reward, 10, "well", at={"age": age, "sex": sex}, terminal="dead"))
             for age in ages
         ]
-        (line,) = right.plot(ages, [one.value for one in found], label=f"sex {sex}")
+        (line,) = right.plot(ages, [one.value for one in found], style, label=f"sex {sex}")
         ends = [one.lower for one in found], [one.upper for one in found]
         right.fill_between(ages, *ends, color=line.get_color(), alpha=0.2, linewidth=0.0)
     right.set(xlabel="age", ylabel="value of the best policy, ten steps")
@@ -80,8 +80,8 @@ def repeated() -> Figure:
     figure = Figure(figsize=(5.4, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0.95, color="0.7", linewidth=1.0)
-    for cluster, label in (("person", 'cluster="person"'), (None, "no clusters")):
-        axes.plot(SPREADS, [coverage(spread, cluster) for spread in SPREADS], marker="o", label=label)
+    for cluster, style, label in (("person", "o-", 'cluster="person"'), (None, "s--", "no clusters")):
+        axes.plot(SPREADS, [coverage(spread, cluster) for spread in SPREADS], style, label=label)
     axes.set(xlabel="spread of people's tastes", ylabel="coverage of 95 % intervals", ylim=(0.4, 1.0))
     axes.legend(frameon=False)
     return figure

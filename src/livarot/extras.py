@@ -29,8 +29,10 @@ EXTRAS = {  # of importable packages; pyproject.toml lists what each extra insta
 
 
 @contextmanager
-def extras_explained() -> Iterator[None]:
+def extras_explained(extra: str | None = None) -> Iterator[None]:
     """Say which extra to install if an import within fails for want of one; other failures stay what they are.
+
+    ``extra`` is what the whole of it needs, where that is more than the first package that is missing.
 
     >>> with extras_explained():
     ...     raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
@@ -46,7 +48,7 @@ def extras_explained() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        cure = f"pip install 'livarot[{EXTRAS[package]}]'"
+        cure = f"pip install 'livarot[{extra or EXTRAS[package]}]'"
         message = f"{package} is not installed; it comes with an extra: {cure}"
         raise MissingExtra(message, argument=package, cure=cure) from error
 

@@ -72,6 +72,30 @@ def test_contract():
     assert attributes <= set(vars(fit)) and fit.converged_ and fit.n_iter_ >= 1
 
 
+@pytest.mark.parametrize("stages", [False, True])
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(stages):
+    options = FITTED | ({"homogeneous": False, "stage": "week"} if stages else {})
+    data = log().assign(week=np.arange(600) % 2)
+    steps = []
+    fit = MNLTransition(**options).fit(data, progress=steps.append)
+    assert steps[0] == 0 and set(steps[1:]) == {1}  # the table is read, then step by step
+    assert sum(steps) == sum(one.n_iter for one in fit.maxima_)
+    before, fresh = dict(vars(fit)), MNLTransition(**options)
+
+    def interrupt(count):
+        if count:
+            raise KeyboardInterrupt
+
+    for one in (fit, fresh):
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(data.iloc[::2], progress=interrupt)
+    assert all(vars(fit)[name] is value for name, value in before.items()) and len(vars(fit)) == len(before)
+    with pytest.raises(NotFittedError):
+        fresh.summary()
+    with pytest.raises(LivarotError, match="progress: must be True"):
+        fresh.fit(data, progress="yes")
+
+
 def test_nothing_works_before_fit():
     fresh = MNLTransition(features=["height"])
     for call in (fresh.summary, fresh.confidence_set, fresh.support, lambda: fresh.predict_proba(log()),

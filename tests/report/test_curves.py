@@ -43,7 +43,7 @@ def texts(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     found = [one for one in figure.findobj(mpl.text.Text) if one.get_visible() and one.get_text().strip()]
-    words = [one for one in found if not re.fullmatch(r"[−\d.]+", one.get_text())]
+    words = [one for one in found if not re.fullmatch(r"[−\d.e]+", one.get_text())]
     visible = [one for one in words if one.axes is None or one.axes.get_visible()]
     return [(one.get_text(), one.get_window_extent(canvas.get_renderer())) for one in visible]
 

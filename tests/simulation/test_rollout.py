@@ -1,12 +1,14 @@
 """Episodes: the twin's draws number for number, and frequencies that are those of the model."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import livarot
 from livarot.model.probabilities import transition_kernel
-from livarot.simulation.rollout import draw_row, draw_start, play
+from livarot.simulation.rollout import World, draw_row, draw_start, play
 from livarot.simulation.streams import action_uniforms, environment_uniforms
 from tests.support.models import random_model, same_bits, to_mdp
 from tests.twins import agents as twin
@@ -130,3 +132,21 @@ def test_one_model_or_policy_for_all_rows_or_one_each():
     assert same_bits(tuple(same_policy), tuple(play(problem, prob, base, np.stack([policies[0]] * 3), env, act)))
     same_model = play(problem, prob[:1], base, policies, env, act)
     assert same_bits(tuple(same_model), tuple(play(problem, np.stack([prob[0]] * 3), base, policies, env, act)))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_world_of_reachable_states_has_the_probabilities_of_all(shared):
+    """Few states of a chain's stage can be reached; with one kernel for all stages all rows are kept."""
+    mdp = livarot.envs.hard_chain(6)
+    if shared:
+        theta = mdp.theta[:1]
+        mdp = livarot.MNLMDP(dataclasses.replace(mdp.problem, shared_parameter=True), theta)
+    problem, kernel = mdp.problem, transition_kernel(mdp)
+    twice = [kernel.prob, 1.0 - kernel.prob]
+    whole, some = World.of(problem, np.stack(twice), kernel.base), World.of_reachable(problem, twice, kernel.base)
+    assert (some.prob.size < whole.prob.size) == (not shared)
+    starts = problem.rows.row_start
+    for h, s in np.argwhere(problem.reachable[:-1]):
+        pair = (problem.stage_table[h] * problem.n_states + s) * problem.n_actions
+        rows = np.arange(starts[pair], starts[pair + problem.n_actions])
+        np.testing.assert_array_equal(some.prob[:, some.base[h, s] + rows], whole.prob[:, whole.base[h, s] + rows])

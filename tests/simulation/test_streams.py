@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from livarot.simulation.streams import AgentRandom, action_uniforms, environment_uniforms, stream
+from livarot.simulation.streams import AgentRandom, Draws, action_uniforms, environment_uniforms, stream
 
 
 @pytest.mark.parametrize("draw", [environment_uniforms, action_uniforms])
@@ -78,3 +78,17 @@ def test_whatever_was_drawn_before_an_episode_begins_at_its_own_place():
                 lambda g: g.standard_normal(1),
             ):
                 assert draw(generator).tobytes() == draw(fresh).tobytes()
+
+
+@pytest.mark.parametrize("horizon", [1, 3, 7])
+def test_blocks_of_draws_are_the_uniforms_of_each_seed(horizon):
+    """Blocks that follow each other, a shorter last one, and one that begins elsewhere."""
+    seeds = [4, 9, 2**40]
+    for made, draw in ((Draws.of_environment, environment_uniforms), (Draws.of_actions, action_uniforms)):
+        draws = made(seeds, horizon)
+        assert draws.numbers is None
+        for first, end in ((0, 8), (8, 16), (16, 19), (3, 11)):
+            found = draws.block(first, end)
+            assert found is draws.numbers
+            expected = np.stack([draw(seed, first, end - first, horizon) for seed in seeds], axis=1)
+            assert found[: end - first].tobytes() == expected.tobytes()

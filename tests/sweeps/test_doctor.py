@@ -44,3 +44,13 @@ def test_an_empty_cache_says_what_to_do(tmp_path, monkeypatch):
     assert told.good is None and "livarot warmup" in told.cure
     (tmp_path / "one.nbi").write_bytes(b"")
     assert by_name(doctor.examine(tmp_path))["numba cache"].found == "NUMBA_CACHE_DIR: 1 compiled functions"
+
+
+def test_kernels_beside_the_packages_are_counted(tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(doctor, "__file__", str(tmp_path / "livarot" / "sweeps" / "doctor.py"))
+    for package in ("core", "planning"):
+        folder = tmp_path / "livarot" / package / "__pycache__"
+        folder.mkdir(parents=True)
+        (folder / "one.nbi").write_bytes(b"")
+    assert by_name(doctor.examine(tmp_path))["numba cache"].found == "beside the package: 2 compiled functions"

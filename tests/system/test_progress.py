@@ -93,6 +93,19 @@ def test_long_work_has_a_bar(terminal, monkeypatch):
     assert "things" in screen.getvalue()
 
 
+def test_work_of_unknown_length_is_counted(terminal, notebook, monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "BEAT", 0.0)
+    with counted(None, None, "steps") as count:
+        count(4)
+    assert notebook.shown[0] == "<progress></progress> 4 steps"
+    monkeypatch.delitem(sys.modules, "IPython")
+    screen = terminal()
+    with counted(None, None, "steps") as count:
+        count(4)
+    assert "4 steps" in screen.getvalue()
+
+
 def test_a_notebook_has_the_browser_s_bar(notebook, monkeypatch):
     monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setattr(progress, "BEAT", 0.0)

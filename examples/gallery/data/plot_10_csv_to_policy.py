@@ -38,7 +38,7 @@ for share in shares:
 
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
 axes.plot(shares, if_right, "o-", label="robust policy, if the fit is right")
-axes.plot(shares, worst, "o-", label="robust policy, at worst")
+axes.plot(shares, worst, "^-.", label="robust policy, at worst")
 axes.plot(shares, worst_nominal, "s--", label="nominal policy, at worst")
 axes.axvline(1.0, color="grey", linestyle=":", label="radius that the data demand")
 axes.set(xscale="log", xlabel="radius, in multiples of the one the data demand", ylabel="weeks of full pay out of 26")

@@ -35,11 +35,11 @@ for place, machines in enumerate((30, 100, 300)):
     log = pd.DataFrame(steps, columns=["state", "action", "next_state"])
     fit = MNLTransition(features=names, reachable=reachable, reg=0.1).fit(log)
     mdp = fit.to_mdp(pays, horizon=12, start=0)
-    for shift, kind, colour in ((-0.1, "delta", "C0"), (0.1, "bootstrap", "C1")):
+    for shift, kind, style in ((-0.1, "delta", "C0o"), (0.1, "bootstrap", "C1s")):
         found = value_interval(fit, mdp, best, kind=kind)
         wings = [[found.value - found.lower], [found.upper - found.value]]
         label = f"{kind}, 95 %" if place == 0 else None
-        axes.errorbar([place + shift], [found.value], wings, fmt="o", capsize=4, color=colour, label=label)
+        axes.errorbar([place + shift], [found.value], wings, fmt=style, capsize=4, label=label)
 axes.axhline(value, color="grey", linestyle="--", label="truth")
 axes.set(xticks=range(3), xticklabels=["30 machines", "100", "300"], ylabel="value of the policy, weeks of full pay")
 _ = axes.legend()

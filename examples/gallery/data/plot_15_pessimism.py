@@ -36,7 +36,7 @@ for size in sizes:
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
 axes.plot(sizes, promised, "s--", label="optimal in the fit: promised")
 axes.plot(sizes, nominal, "o-", label="pessimistic: value in the fit")
-axes.plot(sizes, lower, "o-", label="pessimistic: lower bound, 95 %")
+axes.plot(sizes, lower, "^-.", label="pessimistic: lower bound, 95 %")
 axes.set(
     xscale="log", xticks=sizes, xticklabels=sizes, xlabel="machines in the log", ylabel="weeks of full pay out of 26"
 )

@@ -27,7 +27,7 @@ def steep(choice, v, settings):
     return minimum(mean + settings.factor * choice.beta * sqrt(dot(room.g, room.g)), high)
 
 
-mdp = livarot.envs.river_swim(4, 12)
+mdp = livarot.envs.hard_chain(8, gap=0.06)
 rules = {
     "joint maximum": livarot.JointMaximum(),
     "variance bonus": livarot.VarianceBonus(),

@@ -25,8 +25,8 @@ agents = {
     "the best policy": FixedPolicy(best.policy),
 }
 figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for label, agent in agents.items():
+for style, (label, agent) in zip(["-", "--", ":"], agents.items(), strict=True):
     regret = run_infinite(mdp, agent, n_steps, seed=range(8)).cumulative_regret
-    axes.plot(range(1, n_steps + 1), regret.mean(axis=0), label=label)
+    axes.plot(range(1, n_steps + 1), regret.mean(axis=0), style, label=label)
 axes.set(xlabel="step", ylabel="regret, mean of 8 seeds")
 _ = axes.legend()

@@ -44,10 +44,13 @@ class Kind(StrEnum):
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Our errors and Ctrl-C end a command with one line; anything else is a defect, with its traceback."""
+def one_line_errors(extra: str | None = None) -> Iterator[None]:
+    """Our errors and Ctrl-C end a command with one line; anything else is a defect, with its traceback.
+
+    ``extra`` is what the command needs beyond the core.
+    """
     try:
-        with extras_explained():
+        with extras_explained(extra):
             yield
     except KeyboardInterrupt:
         typer.echo("livarot: interrupted, nothing half-written is left", err=True)

@@ -56,7 +56,7 @@ def described(kind: str, name: str) -> dict[str, Any]:
     made = registry.factory(name)
     plain = made.func if isinstance(made, partial) else made
     home = sys.modules[plain.__module__]
-    text = (home.__doc__ if kind == "agents" else plain.__doc__) or ""
+    text = (home.__doc__ if kind == "agents" else None) or plain.__doc__ or ""
     comments = dict(COMMENT.findall(inspect.getsource(plain)))
     settings = [
         {"name": each.name, "default": _default(each), "meaning": comments.get(each.name, "")}

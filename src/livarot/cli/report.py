@@ -41,7 +41,7 @@ def report(
     """One interactive page, figures for a paper and a LaTeX table."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors(), warnings_shown():
+    with one_line_errors("report,sweep"), warnings_shown():
         import_modules(imports)
         from livarot.report.page import report as write_report
 
@@ -62,7 +62,7 @@ def board(
     """Watch a sweep fill a store and compare its runs, in a browser on this machine; it only reads."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("board"):
         import_modules(imports)  # refused here, in one line; the server imports them itself
         board_command(store, port, host or [], imports or [])
 

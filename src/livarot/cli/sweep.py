@@ -62,7 +62,7 @@ def run(
     from livarot.cli.app import one_line_errors
 
     again = shlex.join(["livarot", *sys.argv[1:]])
-    with one_line_errors(), resumable(again, quiet=dry_run):
+    with one_line_errors("sweep"), resumable(again, quiet=dry_run):
         from livarot.cli.progress import sweep_shown
         from livarot.cli.report import warnings_shown
         from livarot.errors import require_non_negative, require_positive_int
@@ -216,7 +216,7 @@ def status(
     """What a store has: runs planned, stored, failed and under way.  Damaged files are moved to its corrupt/."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("sweep"):
         from livarot.sweeps.experiment.names import counted, escaped
         from livarot.sweeps.stale import status_lines
         from livarot.sweeps.store import housekeeping
@@ -256,7 +256,7 @@ def export(
     """All runs as one table, a row per run and episode.  Exit code 1 if damaged runs had to be left out."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("sweep"):
         from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import tables
         from livarot.sweeps.store.store import Store
@@ -278,7 +278,7 @@ def merge(
     """Copy into the first store the runs of the others."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("sweep"):
         from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
@@ -300,7 +300,7 @@ def gc(
     """Remove damaged files, old checkpoints and what crashes left."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("sweep"):
         from livarot.sweeps.experiment.names import counted
         from livarot.sweeps.store import housekeeping
         from livarot.sweeps.store.store import Store
@@ -316,7 +316,7 @@ def schema(imports: Imports = None) -> None:
     """JSON Schema of an experiment file, for editors."""
     from livarot.cli.app import one_line_errors
 
-    with one_line_errors():
+    with one_line_errors("sweep"):
         import json
 
         from livarot.sweeps.experiment.schema import json_schema

@@ -336,7 +336,8 @@ def _opened_type(listed: Any) -> types.Type:
         return types.int64 if listed is int else types.float64
     if isinstance(listed[0], np.dtype):
         return ViewType(from_dtype(listed[0]), listed[1])
-    return types.NamedTuple([_opened_type(field) for field in listed[1:]], listed[0])
+    made: types.Type = types.BaseTuple.from_types([_opened_type(field) for field in listed[1:]], listed[0])
+    return made
 
 
 @register_model(BundleType)

@@ -33,6 +33,7 @@ from livarot.errors import bad, require_non_negative
 from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
 from livarot.model.problem import Problem
+from livarot.system.progress import Count, counted
 
 
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
@@ -154,33 +155,38 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
     # --- fitting
 
-    def fit(self, X: Any, y: Any = None) -> MNLTransition:
+    def fit(self, X: Any, y: Any = None, *, progress: bool | Count | None = None) -> MNLTransition:
         """Fit to a table, the path of a table, or :class:`~livarot.data.Choices`.
 
         ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
-        column.
+        column.  ``progress`` counts Newton steps as :func:`livarot.run` counts episodes: None is a bar if the fit
+        takes long in a terminal or a notebook.  An interrupted fit leaves the estimator as it was.
         """
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
-        choices = self._read(X, y)
-        never: list[str] = []
-        while True:
-            try:
-                told = self._estimate(choices, "drop" if never else self.collinear)  # what that makes collinear goes
-                break
-            except NotIdentified as error:
-                everything = isinstance(self.reachable, str) and not isinstance(X, Choices)
-                left = without_never_seen(choices, error, self.next_state) if everything else None
-                if left is None:
-                    raise
-                never += left.attrs["left_out"]
-                choices = self._read(X, y, reachable=left)
+        with counted(progress, None, "Newton steps") as count:
+            choices = self._read(X, y)
+            if count is not None:
+                count(0)  # the table is read
+            never: list[str] = []
+            while True:
+                try:
+                    how = "drop" if never else self.collinear  # what that makes collinear goes
+                    told = self._estimate(choices, how, count)
+                    break
+                except NotIdentified as error:
+                    everything = isinstance(self.reachable, str) and not isinstance(X, Choices)
+                    left = without_never_seen(choices, error, self.next_state) if everything else None
+                    if left is None:
+                        raise
+                    never += left.attrs["left_out"]
+                    choices = self._read(X, y, reachable=left)
         if never:
             told = ["; ".join((never_told(never), *told))]
         for text in told:
             warn(text)
         return self
 
-    def _estimate(self, choices: Choices, collinear: str) -> list[str]:
+    def _estimate(self, choices: Choices, collinear: str, count: Count | None) -> list[str]:
         """Fit to choices; gives the texts of warnings."""
         reg, shared = float(self.reg), bool(self.homogeneous)
         kind = covariance_kind(self.covariance, choices)
@@ -189,11 +195,10 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         if not shared and reg == 0.0:
             choices, free, more = held_back(choices, self._groups(choices), collinear)
             told += more
-        found: list[Maximum] = []
-        covariances = []
-        settings: dict[str, Any] = {"reg": reg, "tol": float(self.tol), "max_iter": int(self.max_iter)}
+        found, covariances = list[Maximum](), list[FloatArray]()
+        settings: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter), "count": count}
         for (where, part), own in zip(self._groups(choices), free, strict=False):
-            result = maximise(part, where=where, at_zero=at_zero if shared else None, free=own, **settings)
+            result = maximise(part, reg=reg, where=where, at_zero=at_zero if shared else None, free=own, **settings)
             found.append(result)
             covariances.append(covariance(part, result, reg, kind))
         self._fitted(choices, found, covariances, kind, dropped)

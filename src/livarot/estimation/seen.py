@@ -36,6 +36,7 @@ class LearnModel(NamedTuple):
     most_out: int  # the largest number of outcomes
     longest: int  # the largest number of outcomes or of coordinates in a block
     kind: Any  # (pairs,) equal for pairs that may share the lanes
+    kinds: int  # how many there are
 
 
 @derived
@@ -47,7 +48,8 @@ def learn_model(problem: Problem) -> Bundle:
     kind = 4 * own + 2 * (rows.col_count == own) + (rows.outcomes == 2)
     tables = rows.graph, problem.stage_table, problem.stage_parameter
     numbers = problem.n_states, problem.n_actions, *problem.theta_shape, most_out
-    return Bundle(LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind))
+    kinds = len(np.unique(kind[rows.pair_block >= 0]))
+    return Bundle(LearnModel(*tables, *numbers, max(int(sizes.max()), most_out), kind, kinds))
 
 
 # ------------------------------------------------------------------------------ which transitions
@@ -85,7 +87,7 @@ def collect(model, states, actions, choices, first, last, seen):
                 seen.pair[found], seen.chosen[found] = pair, choice
                 seen.own[found] = r * model.n_parameters + model.stage_parameter[h]
                 found += 1
-    placed = 0
+    placed = found if model.kinds == 1 else 0
     while placed < found:  # one sweep for each kind: usually there are few
         lead = model.kind[seen.pair[placed]]
         for i in range(placed, found):
@@ -100,8 +102,11 @@ def collect(model, states, actions, choices, first, last, seen):
 @inner
 def alike(model, seen, first, found):
     """How many transitions from ``first`` on fit into the lanes together."""
+    most = min(W, found - first)
+    if model.kinds == 1:
+        return most
     lead, count = model.kind[seen.pair[first]], 1
-    while count < W and first + count < found and model.kind[seen.pair[first + count]] == lead:
+    while count < most and model.kind[seen.pair[first + count]] == lead:
         count += 1
     return count
 

@@ -48,7 +48,7 @@ from livarot.model.problem import MNLMDP, Problem, require_model
 from livarot.planning.solution import PlainSolution
 from livarot.running.run import run
 from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, action_uniforms, by_episode, environment_uniforms
+from livarot.simulation.streams import AgentRandom, Draws
 
 Check = Callable[[], None]
 SEEDS = (3, 5, 8)
@@ -356,8 +356,8 @@ class _History:
 def _play(mdp: MNLMDP, agent: Agent[Any], state: Any, seeds: Sequence[int], first: int, count: int) -> _History:
     """``count`` episodes of all seeds, from episode ``first`` on, as a run plays them."""
     problem, kernel = mdp.problem, transition_kernel(mdp)
-    env = by_episode(environment_uniforms, seeds, first, first + count, problem.horizon)
-    act = by_episode(action_uniforms, seeds, first, first + count, problem.horizon)
+    env = Draws.of_environment(seeds, problem.horizon).block(first, first + count)
+    act = Draws.of_actions(seeds, problem.horizon).block(first, first + count)
     history, look = _History([state], [], []), PlanCheck(problem, len(seeds), agent.name)
     for t in range(count):
         plan = agent.plan(problem, history.states[-1], AgentRandom(seeds, first + t))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livarot.core.arrays import FloatArray
+from livarot.core.compiling.basics import all_below
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import Kernel, compile_only, jit
 from livarot.core.tolerances import SUM_SLACK
@@ -73,8 +74,8 @@ class Scene(NamedTuple):
     record: Record
     uniforms: Any  # (episodes, R, H + 1) of the environment
     luck: Any  # (episodes, R, H) of policies that draw their actions, or nothing
-    first: int  # the episode that the uniforms begin with
-    judged: Any  # (R, H, S) the policies judged last: most agents keep most of their policies most of the time
+    first: int  # an episode that the uniforms begin with
+    judged: Any  # (R, nodes) the policies judged last: most agents keep most of their policies most of the time
     worth: Any  # (R,) their values
     room: Any  # (H + 1, S) for a value function; the last row stays V_H
     ahead: Any  # (kinds,)
@@ -105,7 +106,7 @@ class Judge:
         value = np.stack([s.value[0] for s in solutions])
         rows = problem.rows
         self.truth = Truth(
-            World.of(problem, np.stack([kernel.prob for kernel in kernels]), kernels[0].base),
+            World.of_reachable(problem, [kernel.prob for kernel in kernels], kernels[0].base),
             *problem.nodes,
             gains(problem),
             outcome_kinds(problem),
@@ -122,11 +123,14 @@ class Judge:
         )
 
     def seat(self, record: Record, uniforms: FloatArray, luck: Callable[[], FloatArray], first: int = 0) -> None:
-        """Episodes from ``first`` on have these uniforms; ``luck`` draws those of actions, if they are needed."""
-        replicas, horizon, n_states = uniforms.shape[1], self.problem.horizon, self.problem.n_states
+        """Episodes from ``first`` on have these uniforms, (episodes, R, H + 1), in turn; when all have been used, the
+        next episode has the first ones again, so new numbers should stand there by then.  ``luck`` draws those of
+        actions, if they are needed.
+        """
+        replicas, nodes = uniforms.shape[1], self.truth.node_state
         values, ahead = blank_values(self.problem, 1)[0], np.empty(len(self.truth.after.state))
         rooms = np.empty(replicas), values, ahead, np.empty(self.problem.dim)
-        judged = np.full((replicas, horizon, n_states), -1, dtype=np.int32)
+        judged = np.full((replicas, len(nodes)), -1, dtype=np.int32)
         self._replicas, self._luck = replicas, luck
         self._scene = Bundle(Scene(self.truth, record, uniforms, _NO_TABLE, first, judged, *rooms))
         compile_only(play, *_types(self._scene, numba.int32[:, :, ::1]))
@@ -185,7 +189,8 @@ def play(scene, t, policy, start_value, upper, inner_gap, sets, states, actions,
         return REFUSED
     if not (truth.all_exist or existing_actions(truth, policy)):
         return REFUSED
-    rollout(truth.world, policy, scene.uniforms[t - scene.first], states, actions, view(choices))
+    uniforms = scene.uniforms[(t - scene.first) % len(scene.uniforms)]
+    rollout(truth.world, policy, uniforms, states, actions, view(choices))
     start_values(truth, policy, scene)
     score(truth, states, actions, view(choices), scene.worth, scene.record, t)
     return believed(scene, t, beliefs)
@@ -200,7 +205,7 @@ def play_mixed(scene, t, policy, start_value, upper, inner_gap, sets, states, ac
     laws = view(policy.reshape((tables * horizon, n_states, n_actions)))  # views have three axes at most
     if not (fitting_shape(scene, policy.shape[:3]) and fitting_laws(truth, laws) and fitting(scene, beliefs)):
         return REFUSED
-    place = t - scene.first
+    place = (t - scene.first) % len(scene.uniforms)
     rollout_mixed(truth.world, laws, scene.uniforms[place], scene.luck[place], states, actions, view(choices))
     start_values_mixed(truth, laws, scene)
     score(truth, states, actions, view(choices), scene.worth, scene.record, t)
@@ -210,17 +215,14 @@ def play_mixed(scene, t, policy, start_value, upper, inner_gap, sets, states, ac
 @inner
 def fitting_shape(scene, shape):
     """Is there one table of the right size, or one per replica?"""
-    replicas, horizon, n_states = scene.judged.shape
-    return (shape[0] == 1 or shape[0] == replicas) and shape[1] == horizon and shape[2] == n_states
+    horizon, n_states, _ = scene.truth.reward.shape
+    return (shape[0] == 1 or shape[0] == len(scene.worth)) and shape[1] == horizon and shape[2] == n_states
 
 
 @inner
 def fitting_actions(truth, actions):
     """Do the actions exist?"""
-    last, either = np.int32(truth.world.n_actions - 1), np.int32(0)
-    for i in range(len(actions)):
-        either |= actions[i] | np.int32(last - actions[i])  # negative if one of them is
-    return either >= 0
+    return all_below(actions, truth.world.n_actions)
 
 
 @inner
@@ -289,7 +291,7 @@ def believed(scene, t, beliefs):
 def plus_next(truth, r, h, s, a, follow, total):
     """total + E[v | s, a] in the model of replica r, v what the outcomes of stage h are worth."""
     world = truth.world
-    prob, base = world.prob[r if len(world.prob) > 1 else 0], world.base[h]
+    prob, base = world.prob[r if len(world.prob) > 1 else 0], world.base[h, s]
     pair = (world.stage_table[h] * len(world.start) + s) * world.n_actions + a
     for row in range(world.row_start[pair], world.row_start[pair + 1]):
         total += prob[base + row] * follow[truth.kind[row]]
@@ -332,9 +334,9 @@ def another(truth, table, judged):
     found = False
     for h in range(len(truth.reward)):
         for node in range(truth.node_start[h], truth.node_start[h + 1]):
-            s = truth.node_state[node]
-            found |= table[h, s] != judged[h, s]
-            judged[h, s] = table[h, s]
+            action = table[h, truth.node_state[node]]
+            found |= action != judged[node]
+            judged[node] = action
     return found
 
 
@@ -355,7 +357,7 @@ def start_values_mixed(truth, laws, scene):
                         mixed += laws[table + h, s, a] * plus_next(truth, r, h, s, a, follow, gain)
                 value[h, s] = mixed
         scene.worth[r] = at_start(truth, value)
-        scene.judged[r, 0, truth.node_state[0]] = -1  # not an action: whatever comes next is a different policy
+        scene.judged[r, 0] = -1  # not an action: whatever comes next is a different policy
 
 
 @inner

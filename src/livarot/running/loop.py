@@ -7,7 +7,6 @@ So the loop can stop after any episode and go on from there, in another process 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from livarot.model.episodes import PlanCheck
 from livarot.model.problem import MNLMDP
 from livarot.running.judge import FINE, REFUSED, Judge, Record
 from livarot.running.result import COLUMNS, WORD
-from livarot.simulation.streams import AgentRandom, action_uniforms, by_episode, environment_uniforms
+from livarot.simulation.streams import AgentRandom, Draws
 
 STAGES = "stage bits"
-BLOCK_DRAWS = 1 << 20  # uniforms drawn together, for as many episodes as that makes
+BLOCK_DRAWS = 1 << 16  # uniforms drawn together, for as many episodes as that makes: they stay in the cache
 
 Progress = Callable[[int], None]
 Truth = MNLMDP | Drifting
@@ -59,20 +58,26 @@ class Replicas:
         """
         problem, agent, seeds, horizon = self.problem, self.agent, self.seeds, self.problem.horizon
         record = Record._make((*self.columns.values(), self.bits))
-        judge = Judge(models_at(self.truths, self.episode))
-        changes = iter(t for t in changes_of(self.truths, self.n_episodes) if t > self.episode)
-        change = next(changes, self.n_episodes)
+        changes = iter([self.episode, *(t for t in changes_of(self.truths, self.n_episodes) if t > self.episode)])
+        change = next(changes)
         rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
         block = max(1, BLOCK_DRAWS // (len(seeds) * (horizon + 1)))
-        first = end = self.episode  # of the uniforms
+        draws, luck = Draws.of_environment(seeds, horizon), Draws.of_actions(seeds, horizon)
+        begun = first = end = self.episode  # of the run, and of the uniforms
+
+        def lucky() -> NDArray[np.float64]:
+            return luck.block(first, end)
+
         for t in range(self.episode, until):
             if t in (end, change):
-                if t == change:
-                    judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
                 if t == end:
                     first, end = t, min(t + block, until)
-                    env = by_episode(environment_uniforms, seeds, first, end, horizon)
-                judge.seat(record, env, partial(by_episode, action_uniforms, seeds, first, end, horizon), first)
+                    env = draws.block(first, end)
+                    if luck.numbers is not None:  # some policy draws its actions
+                        luck.block(first, end)
+                if t == change:
+                    judge, change = Judge(models_at(self.truths, t)), next(changes, self.n_episodes)
+                    judge.seat(record, env, lucky, begun)
             rng.start(t)
             plan = agent.plan(problem, self.state, rng)
             episodes, verdict = judge.episode(plan, t)

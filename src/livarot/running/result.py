@@ -271,7 +271,8 @@ class RunResult:
         curves = self.cumulative_realised_regret if realised else self.cumulative_regret
         low, high = np.quantile(curves, (0.1, 0.9), axis=0)
         episodes = np.arange(1, self.n_episodes + 1)
-        (line,) = axes.plot(episodes, curves.mean(axis=0), label=label or self.agent)
+        style = ("-", "--", "-.", ":")[len(axes.lines) % 4]  # told apart in grey too
+        (line,) = axes.plot(episodes, curves.mean(axis=0), linestyle=style, label=label or self.agent)
         axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
         axes.set_ylabel("cumulative regret" + (" (realised)" if realised else ""))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,14 +47,34 @@ class World(NamedTuple):
     stage_table: Any
     start: Any
     prob: Any  # (R or 1, rows of all stages)
-    base: Any  # (H,) where the rows of a stage begin in prob
+    base: Any  # (H, S) a row of a state has its probability of stage h at prob[., base[h, s] + row]
     n_actions: Any
 
     @classmethod
     def of(cls, problem: Problem, prob: FloatArray, base: IntArray) -> World:
+        """Probabilities of all rows, those of stage h from base[h] on."""
         rows = problem.rows
-        arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.start, prob, base)
-        return cls._make((*map(np.ascontiguousarray, arrays), problem.n_actions))
+        arrays = (rows.row_start, rows.next_state, problem.stage_table, problem.start, prob)
+        bases = np.repeat(base, problem.n_states).reshape(problem.horizon, problem.n_states)
+        return cls._make((*map(np.ascontiguousarray, arrays), bases, problem.n_actions))
+
+    @classmethod
+    def of_reachable(cls, problem: Problem, probs: Sequence[FloatArray], base: IntArray) -> World:
+        """The same with one array per model, of which the states that can be reached keep their probabilities.
+
+        What an episode may read is then close together: most stages of most problems reach few states.
+        """
+        (node_start, states), starts = problem.nodes, problem.rows.row_start
+        stage = np.repeat(np.arange(problem.horizon), np.diff(node_start))
+        pair = (problem.stage_table[stage].astype(np.int64) * problem.n_states + states) * problem.n_actions
+        first, counts = starts[pair], starts[pair + problem.n_actions] - starts[pair]
+        ends = np.cumsum(counts)
+        if ends[-1] >= len(probs[0]):
+            return cls.of(problem, np.stack(probs), base)
+        bases = np.zeros((problem.horizon, problem.n_states), dtype=np.int64)
+        bases[stage, states] = ends - counts - first
+        rows = np.arange(ends[-1]) + np.repeat(base[stage] - bases[stage, states], counts)
+        return cls.of(problem, np.stack([prob[rows] for prob in probs]), base)._replace(base=bases)
 
 
 def play(
@@ -132,9 +153,10 @@ start_of, row_of = inner(_first_state), inner(_row)  # for views
 def move(world, r, h, s, a, u):
     """The next state of replica r, and its place among those that (s, a) can lead to at stage h."""
     pair = (world.stage_table[h] * len(world.start) + s) * world.n_actions + a
-    first, end = world.base[h] + world.row_start[pair], world.base[h] + world.row_start[pair + 1] - 1
+    base = world.base[h, s]
+    first, end = base + world.row_start[pair], base + world.row_start[pair + 1] - 1
     row = row_of(world.prob[r if len(world.prob) > 1 else 0], first, end, u)
-    return world.next_state[row - world.base[h]], row - first
+    return world.next_state[row - base], row - first
 
 
 @inner
@@ -142,13 +164,13 @@ def rollout(world, policy, uniforms, states, actions, choices):
     """One episode per replica of a deterministic policy (R or 1, H, S)."""
     replicas, horizon = actions.shape
     for r in range(replicas):
-        table = r if len(policy) > 1 else 0
-        s = start_of(world.start, uniforms[r, 0])
-        for h in range(horizon):
-            a = policy[table, h, s]
-            states[r, h], actions[r, h] = s, a
-            s, choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
-        states[r, horizon] = s
+        states[r, 0] = start_of(world.start, uniforms[r, 0])
+    for h in range(horizon):  # replicas inside: they do not wait for each other's memory
+        for r in range(replicas):
+            s = states[r, h]
+            a = policy[r if len(policy) > 1 else 0, h, s]
+            actions[r, h] = a
+            states[r, h + 1], choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
 
 
 @inner
@@ -157,9 +179,8 @@ def rollout_mixed(world, laws, uniforms, luck, states, actions, choices):
     replicas, horizon = actions.shape
     for r in range(replicas):
         table = r * horizon if len(laws) > horizon else 0
-        s = start_of(world.start, uniforms[r, 0])
+        states[r, 0] = start_of(world.start, uniforms[r, 0])
         for h in range(horizon):
-            a = row_of(laws[table + h, s], 0, world.n_actions - 1, luck[r, h])
-            states[r, h], actions[r, h] = s, a
-            s, choices[r, h] = move(world, r, h, s, a, uniforms[r, h + 1])
-        states[r, horizon] = s
+            s = states[r, h]
+            actions[r, h] = row_of(laws[table + h, s], 0, world.n_actions - 1, luck[r, h])
+            states[r, h + 1], choices[r, h] = move(world, r, h, s, actions[r, h], uniforms[r, h + 1])

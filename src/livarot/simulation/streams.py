@@ -7,7 +7,7 @@ environment's numbers do not depend on the agent, and nothing depends on the num
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,7 @@ def stream(seed: int, purpose: str, count: int = 0) -> np.random.Generator:
 
 
 def _uniforms(seed: int, purpose: str, first_episode: int, n_episodes: int, width: int) -> FloatArray:
-    counts = -(-width // DRAWS_PER_COUNT)  # whole counter steps per episode
-    generator = stream(seed, purpose, first_episode * counts)
-    return generator.random((n_episodes, counts * DRAWS_PER_COUNT))[:, :width]
+    return Draws(purpose, [seed], width).block(first_episode, first_episode + n_episodes)[:, 0]
 
 
 def environment_uniforms(seed: int, first_episode: int, n_episodes: int, horizon: int) -> FloatArray:
@@ -54,9 +52,39 @@ def action_uniforms(seed: int, first_episode: int, n_episodes: int, horizon: int
     return _uniforms(seed, "action", first_episode, n_episodes, horizon)
 
 
-def by_episode(draw: Callable[..., FloatArray], seeds: Sequence[int], first: int, end: int, horizon: int) -> FloatArray:
-    """What ``draw`` gives each seed for the episodes from ``first`` to ``end``: (episodes, seeds, numbers)."""
-    return np.stack([draw(seed, first, end - first, horizon) for seed in seeds], axis=1)
+class Draws:
+    """:func:`environment_uniforms` or :func:`action_uniforms` of several seeds, in blocks of episodes.
+
+    Blocks go to the same memory, ``numbers`` (episodes, seeds, width), and those that follow each other go on with the
+    same generators: making one takes as long as a hundred episodes' draws.
+    """
+
+    numbers: FloatArray | None = None
+
+    def __init__(self, purpose: str, seeds: Sequence[int], width: int) -> None:
+        self._purpose, self._seeds, self._width = purpose, seeds, width
+        self._next = -1
+
+    @classmethod
+    def of_environment(cls, seeds: Sequence[int], horizon: int) -> Draws:
+        return cls("environment", seeds, horizon + 1)
+
+    @classmethod
+    def of_actions(cls, seeds: Sequence[int], horizon: int) -> Draws:
+        return cls("action", seeds, horizon)
+
+    def block(self, first: int, end: int) -> FloatArray:
+        """``numbers`` with those of the episodes from ``first`` to ``end`` in front; the first block is the longest."""
+        counts, episodes = -(-self._width // DRAWS_PER_COUNT), end - first  # whole counter steps per episode
+        if self.numbers is None:
+            self.numbers = np.empty((episodes, len(self._seeds), self._width))
+        if first != self._next:
+            self._generators = [stream(seed, self._purpose, first * counts) for seed in self._seeds]
+        self._next = end
+        for r, generator in enumerate(self._generators):
+            drawn = generator.random((episodes, counts * DRAWS_PER_COUNT))
+            self.numbers[:episodes, r] = drawn[:, : self._width]
+        return self.numbers
 
 
 class AgentRandom:

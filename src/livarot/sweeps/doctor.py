@@ -95,7 +95,7 @@ def _threads() -> list[Check]:
 
 def _numba_cache() -> Check:
     """Where compiled kernels are kept: without such a place each process compiles for minutes."""
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parents[1] / "core" / "__pycache__")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parents[1])  # each package has its own kernels
     kept = sum(1 for _ in folder.rglob("*.nbi")) if folder.is_dir() else 0
     where = "NUMBA_CACHE_DIR" if os.environ.get("NUMBA_CACHE_DIR") else "beside the package"
     problem = _unwritable(folder if folder.is_dir() else folder.parent)

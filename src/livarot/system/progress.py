@@ -38,8 +38,8 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def counted(progress: Asked, total: int, what: str) -> Iterator[Count | None]:
-    """What to call with the number of units just done, or None if nothing is shown."""
+def counted(progress: Asked, total: int | None, what: str) -> Iterator[Count | None]:
+    """What to call with the number of units just done, or None if nothing is shown; ``total`` None: not known."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise bad("progress", f"must be True, False, None or a function, got {progress!r}")
     if progress is None:
@@ -59,7 +59,7 @@ def counted(progress: Asked, total: int, what: str) -> Iterator[Count | None]:
 class Bar:
     """How much of ``total`` is done.  Several threads may add to it; one of them draws it now and then."""
 
-    def __init__(self, total: int, what: str) -> None:
+    def __init__(self, total: int | None, what: str) -> None:
         self.total, self.what, self.done = total, what, 0
         self._begin = self._last = time.monotonic()
         self._drawn: Any = None
@@ -88,6 +88,8 @@ class Bar:
         >>> Bar(100, "episodes").text()
         '0 of 100 episodes'
         """
+        if self.total is None:
+            return f"{self.done} {self.what}"
         seconds = time.monotonic() - self._begin
         left = f", {seconds * (self.total - self.done) / self.done:.0f} s left" if self.done else ""
         return f"{self.done} of {self.total} {self.what}{left}"
@@ -100,7 +102,7 @@ class Bar:
 class TerminalDrawing:
     """A bar of rich, on standard error, which disappears in the end."""
 
-    def __init__(self, what: str, total: int) -> None:
+    def __init__(self, what: str, total: int | None) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
@@ -109,7 +111,8 @@ class TerminalDrawing:
         self._bar.start()
 
     def show(self, bar: Bar) -> None:
-        self._bar.update(self._task, completed=bar.done)
+        label = bar.what if bar.total is not None else bar.text()
+        self._bar.update(self._task, completed=bar.done, description=label)
 
     def close(self) -> None:
         self._bar.stop()
@@ -123,7 +126,8 @@ class NotebookDrawing:
         self._handle: Any = None
 
     def show(self, bar: Bar) -> None:
-        drawing = self._tools.HTML(f'<progress value="{bar.done}" max="{bar.total}"></progress> {bar.text()}')
+        share = "" if bar.total is None else f' value="{bar.done}" max="{bar.total}"'  # without one the bar moves only
+        drawing = self._tools.HTML(f"<progress{share}></progress> {bar.text()}")
         if self._handle is None:
             self._handle = self._tools.display(drawing, display_id=True)
         else:

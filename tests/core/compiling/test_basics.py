@@ -1,4 +1,4 @@
-"""min and max of two numbers as Python has them, and new arrays."""
+"""min and max of two numbers as Python has them, new arrays, and integers in a range."""
 
 import math
 
@@ -6,8 +6,9 @@ import numba
 import numpy as np
 import pytest
 
-from livarot.core.compiling.basics import new_floats, new_integers
+from livarot.core.compiling.basics import all_below, new_floats, new_integers
 from livarot.core.compiling.jit import jit
+from livarot.core.views import view
 
 NUMBERS = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan, 3, -7]
 
@@ -57,3 +58,21 @@ def test_new_arrays_are_arrays_of_numpy():
     np.testing.assert_array_equal(whole, 2**40 + np.arange(5))
     np.testing.assert_array_equal(floats, whole[:, None] + 0.5 * np.arange(3))
     assert made(0, 3)[0].shape == (0, 3)
+
+
+@jit
+def below(array, limit):
+    return all_below(view(array), limit)
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 31, 32, 100])
+def test_integers_in_a_range_wherever_the_bad_one_stands(length):
+    rng = np.random.default_rng(length)
+    good = rng.integers(5, size=length).astype(np.int32)
+    assert below(good, 5)
+    for place in range(length):
+        for wrong in (5, -1, 2**31 - 1, -(2**31)):
+            bad = good.copy()
+            bad[place] = wrong
+            assert not below(bad, 5)
+            assert below(bad, 2**31 - 1) == (0 <= wrong < 2**31 - 1)

@@ -1,13 +1,15 @@
 """Kernels and parts compiled in fewer steps give what Python gives; Python's garbage collector is left as it was."""
 
 import gc
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba import config
 
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import jit
-from livarot.core.views import part, view
+from livarot.core.views import Bundle, opened, part, view
 
 
 @inner
@@ -105,3 +107,35 @@ def test_the_garbage_collector_is_left_as_it_was(collecting):
         assert gc.isenabled() == collecting
     finally:
         (gc.enable if before else gc.disable)()
+
+
+class Two(NamedTuple):
+    one: Any
+    other: Any
+
+
+@inner
+def total(two, power):
+    return (two.one[0] + two.other[0]) * power
+
+
+@jit
+def total_of(bundle, numbers):
+    """NamedTuples from outside and made here, and constants: one translation serves all of them."""
+    return total(opened(bundle), 2) + total(Two(view(numbers), view(numbers)), 3) + total(opened(bundle), len(numbers))
+
+
+@jit
+def powers(x):
+    return x**2, x**3, x**0.5, 2**x
+
+
+def test_a_part_is_translated_once_for_its_types():
+    numbers = np.array([1.5, 2.0])
+    assert total_of(Bundle(Two(numbers, 2.0 * numbers)), numbers) == 4.5 * 2 + 3.0 * 3 + 4.5 * 2
+    if not config.DISABLE_JIT:
+        assert len(total.overloads) == 1
+
+
+def test_powers_of_constants_are_those_of_python():
+    assert powers(4.0) == (16.0, 64.0, 2.0, 16.0)

@@ -42,8 +42,12 @@ def test_damaged_tables_are_refused(tmp_path, compression):
 
 
 def bomb(path, column):
-    pages = {"row_group_size": len(column), "data_page_size": 1 << 30, "max_rows_per_page": len(column)}
-    pq.write_table(pa.table({"state": column}), path, compression="zstd", **pages)
+    pages = {"compression": "zstd", "row_group_size": len(column), "data_page_size": 1 << 30}
+    table = pa.table({"state": column})
+    try:
+        pq.write_table(table, path, max_rows_per_page=len(column), **pages)
+    except TypeError:  # before pyarrow had that limit
+        pq.write_table(table, path, **pages)
     return path
 
 

@@ -134,3 +134,40 @@ def test_stable_baselines(name, algorithm):
     assert finished == [horizon] * min(100, learner.num_timesteps // horizon)
     state, _ = env.reset(seed=0)
     assert env.action_space.contains(int(learner.predict(state)[0]))
+
+
+def test_maskable_ppo_plays_only_actions_that_exist():
+    """sb3-contrib asks ``action_masks()``; the environment refuses every other action, so that no run would end."""
+    contrib = pytest.importorskip("sb3_contrib")
+    from stable_baselines3.common.env_checker import check_env
+
+    def features(_stage, state, action):  # up exists below the top, rest everywhere, down above the bottom
+        after = state + action - 1
+        return ([after, state], [[1.0], [0.0]]) if action != 1 and 0 <= after < 4 else ([state], [[0.0]])
+
+    def exists(state, action):
+        return 0 <= state + action - 1 < 4
+
+    model = livarot.MNLMDP.from_function(
+        horizon=8,
+        n_states=4,
+        n_actions=3,
+        features=lambda h, s, a: features(h, s, a) if exists(s, a) else None,
+        reward=lambda _h, s, _a: float(s),
+        theta=[3.0],
+    )
+    env = MNLEnv(model)
+    assert not model.problem.all_exist
+    with pytest.raises(livarot.LivarotError, match="action"):
+        check_env(env)  # it samples without a mask, and is told so
+    learner = contrib.MaskablePPO("MlpPolicy", env, seed=0, device="cpu", n_steps=256, batch_size=64)
+    learner.learn(4096)
+    assert [kept["l"] for kept in learner.ep_info_buffer] == [8] * 100
+    state, _ = env.reset(seed=0)
+    total, ended = 0.0, False
+    while not ended:
+        masks = env.action_masks()
+        assert list(masks) == [exists(int(state), action) for action in range(3)]
+        state, reward, ended, _, _ = env.step(int(learner.predict(state, action_masks=masks, deterministic=True)[0]))
+        total += reward
+    assert total > 8 * 1.5  # a walk at random earns less: it climbs

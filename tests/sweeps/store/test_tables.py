@@ -22,7 +22,8 @@ def test_export(store, tmp_path, name):
     import pandas as pd
 
     assert tables.export(store, tmp_path / name) == (600, [])
-    table = pd.read_parquet(tmp_path / name) if name.endswith("parquet") else pd.read_csv(tmp_path / name)
+    path = tmp_path / name
+    table = pd.read_parquet(path) if name.endswith("parquet") else pd.read_csv(path, converters={"regret": float})
     assert len(table) == 600
     one = table[(table.agent == "livarot") & (table.seed == 1) & table.environment_settings.str.contains('"horizon":4')]
     assert np.array_equal(one.episode, np.arange(1, 31))

@@ -12,28 +12,42 @@ optimised together with them.
 from __future__ import annotations
 
 import gc
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba.core import types
-from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.cgutils import alloca_once
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
+from numba.core.datamodel.packer import ArgPacker
 from numba.core.ir import Assign
 from numba.core.lowering import Lower
 from numba.core.typed_passes import (
     BaseNativeLowering,
+    DumpParforDiagnostics,
     InlineOverloads,
     NativeLowering,
     NopythonRewrites,
+    NoPythonSupportedFeatureValidation,
     NopythonTypeInference,
 )
-from numba.core.untyped_passes import InlineClosureLikes, IRProcessing
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    InlineInlinables,
+    IRProcessing,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    RewriteSemanticConstants,
+    WithLifting,
+)
 
 
 class _Unoptimised(JITCodeLibrary):
@@ -68,7 +82,13 @@ class _KernelLibrary(_Unoptimised):
                     waiting += library._linking_libraries
 
     def _optimize_final_module(self) -> None:
-        """Once, and without unrolling or vectorising loops: lanes are vectors already, and code would double."""
+        """Once, and without unrolling or vectorising loops: lanes are vectors already, and code would double.
+
+        A part is of no use outside the kernel: what is called in one place only is inlined there, however long it is.
+        """
+        for function in self._final_module.functions:
+            if function.linkage.name == "linkonce_odr":
+                function.linkage = "internal"
         options = create_pipeline_tuning_options(speed_level=3)
         options.loop_unrolling = options.loop_interleaving = False
         options.loop_vectorization = options.slp_vectorization = False
@@ -144,6 +164,8 @@ class _Typing:
         def ask(func: Any, *args: Any) -> Any:
             return self._context.resolve_function_type(func, args, {})
 
+        if isinstance(func, types.Dispatcher):  # one translation for all constants; they are known when it is inlined
+            args = tuple(map(types.unliteral, args))
         plain = isinstance(func, types.Function) and not kws
         return self._remembered(ask, func, *args) if plain else self._context.resolve_function_type(func, args, kws)
 
@@ -170,6 +192,52 @@ class _TypeInference(NopythonTypeInference):
             state.typingctx = context
 
 
+class _Whole:
+    """How a NamedTuple is handed to a function: as it is, and not taken apart into its numbers and put together again,
+    which is half of all instructions that numba emits for functions of NamedTuples."""
+
+    def __init__(self, model: Any) -> None:
+        self.get_argument_type = model.get_value_type
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+    from_argument = as_argument
+
+
+class _Models:
+    """numba's models of types, as arguments."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    def lookup(self, kind: Any) -> Any:
+        model = self._manager.lookup(kind)
+        return _Whole(model) if isinstance(kind, types.BaseNamedTuple) else model
+
+
+class _Functions:
+    """``get_function`` of a lowering context, which remembers what numba found for which types.
+
+    numba looks for it among all candidates, and reads its signature, at every call.
+    """
+
+    _known: ClassVar[dict[tuple[int, ...], tuple[Any, ...]]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self._context, self._ask = context, context.get_function
+
+    def __call__(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        about = fn, sig.return_type, sig.recvr, *sig.args  # kept with the answer, so that it keeps its id
+        key = tuple(map(id, about))
+        if key not in self._known:
+            self._known[key] = self._ask(fn, sig, _firstcall), about
+        found = self._known[key][0]
+        made = object.__new__(type(found))
+        made.__dict__.update(found.__dict__, _context=self._context)
+        return made
+
+
 class _PlainLower(Lower):
     """Lowering to fewer instructions where no references are counted: numbers, lanes, views and tuples of them.
 
@@ -178,6 +246,9 @@ class _PlainLower(Lower):
 
     def init(self) -> None:
         super().init()
+        models = _Models(self.context.data_model_manager)
+        self.context.get_arg_packer = cache(lambda kinds: ArgPacker(models, kinds))
+        self.context.get_function = _Functions(self.context)
         self._counted_types: dict[Any, bool] = {}
         if not self.func_ir.func_id.is_generator:
             self._singly_assigned_vars |= {
@@ -193,20 +264,35 @@ class _PlainLower(Lower):
 
     def _named_values(self) -> Iterator[str]:
         """Variables with one assignment, in a block that dominates, and stands before, all blocks that use it."""
-        assigned, used = Counter[str](), compute_use_defs(self.blocks)
-        home = {}
+        assigned, lifetime, home = Counter[str](), self.func_ir.variable_lifetime, {}
         for at, block in self.blocks.items():
             for each in block.find_insts(Assign):
                 assigned[each.target.name] += 1
                 home[each.target.name] = at
         users: dict[str, set[int]] = {}
-        for at, names in used.usemap.items():
+        for at, names in lifetime.usedefs.usemap.items():
             for name in names:
                 users.setdefault(name, set()).add(at)
-        dominators = compute_cfg_from_blocks(self.blocks).dominators()
+        dominators = lifetime.cfg.dominators()
         for name, at in home.items():
             if assigned[name] == 1 and all(at in dominators[user] and at < user for user in users.get(name, ())):
                 yield name
+
+    def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
+        """As numba's own, which tries constant operands first: only powers know them."""
+        if op in (operator.pow, operator.ipow):
+            return super().lower_binop(resty, expr, op)
+        return self._operated(op, (expr.lhs, expr.rhs), self.fndesc.calltypes[expr], resty)
+
+    def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
+        return self._operated(operator.getitem, (value, index), signature, resty)
+
+    def _operated(self, op: Any, variables: tuple[Any, Any], signature: Any, resty: Any) -> Any:
+        typing = _typing(self.context.typing_context)
+        kind = typing.resolve_value_type(op)
+        function = self.context.get_function(kind, typing.resolve_function_type(kind, signature.args, {}))
+        values = [self._cast_var(x, kind) for x, kind in zip(variables, signature.args, strict=True)]
+        return self.context.cast(self.builder, function(self.builder, values), signature.return_type, resty)
 
     def storevar(self, value: Any, name: Any, argidx: Any = None) -> None:
         if self._counted(self.typeof(name)) or name in self._singly_assigned_vars:
@@ -255,8 +341,25 @@ def _replaced(pipeline: Any, *passes: tuple[Any, Any]) -> None:
         pipeline.passes = [each for each in pipeline.passes if each[0] is not old]
 
 
-# for array expressions, closures and overloads, which parts do not have
-_LEFT_OUT = (NopythonRewrites, None), (InlineClosureLikes, None), (InlineOverloads, None)
+# for array expressions, closures, overloads, contexts and literal values, which parts do not have
+_LEFT_OUT = [
+    (each, None)
+    for each in (
+        DeadBranchPrune,
+        DumpParforDiagnostics,
+        FindLiterallyCalls,
+        InlineClosureLikes,
+        InlineInlinables,
+        InlineOverloads,
+        LiteralPropagationSubPipelinePass,
+        LiteralUnroll,
+        MakeFunctionToJitFunction,
+        NopythonRewrites,
+        NoPythonSupportedFeatureValidation,
+        RewriteSemanticConstants,
+        WithLifting,
+    )
+]
 
 
 class PartCompiler(CompilerBase):

@@ -34,6 +34,7 @@ from livarot.data.fitting.separation import NotIdentified, check_identified, sep
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import warn
 from livarot.errors import bad
+from livarot.system.progress import Count
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class _Search(NamedTuple):
     tol: float
     max_iter: int
     stride: int = 1  # only every stride-th block of the data is read
+    tell: Count | None = None  # called with 1 after each step
 
 
 def maximise(
@@ -83,14 +85,16 @@ def maximise(
     where: str = "",
     at_zero: Derivatives | None = None,
     free: BoolArray | None = None,
+    count: Count | None = None,
 ) -> Maximum:
     """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage.
 
     ``at_zero`` are the derivatives at theta = 0, if they are known already.  Coefficients that are not ``free`` are
-    held at 0; the gradient and the Hessian are 0 there too."""
+    held at 0; the gradient and the Hessian are 0 there too.  ``count`` is told of each step."""
     if free is not None and not free.all():
         kept = np.flatnonzero(free)
-        few = maximise(choices.keep_columns(kept.tolist()), reg=reg, tol=tol, max_iter=max_iter, where=where)
+        own = choices.keep_columns(kept.tolist())
+        few = maximise(own, reg=reg, tol=tol, max_iter=max_iter, where=where, count=count)
         whole, hessian = np.zeros((2, choices.dim)), np.zeros((choices.dim, choices.dim))
         whole[:, kept], hessian[np.ix_(kept, kept)] = (few.theta, few.gradient), few.hessian
         return few._replace(theta=whole[0], gradient=whole[1], hessian=hessian)
@@ -104,7 +108,7 @@ def maximise(
         theta = _sample_start(choices, reg, scale, stride)
         trial = _point(choices, theta, reg) if theta is not None else zero
         point = trial if trial.objective < zero.objective else zero
-    search = _Search(reg, scale, tol, max_iter)
+    search = _Search(reg, scale, tol, max_iter, tell=count)
     point, decrement, certificate, n_iter, converged = _descend(choices, point, search, zero.at.spread, where)
     if not converged:
         warn(
@@ -166,7 +170,7 @@ def _descend(
     choices: Choices, point: _Point, search: _Search, spread: FloatArray | None = None, where: str = ""
 ) -> tuple[_Point, float, float, int, bool]:
     """Newton steps until the certificate holds; without ``spread`` separation is not looked for."""
-    reg, scale, tol, max_iter, stride = search
+    reg, scale, tol, max_iter, stride, tell = search
     asked, last = False, math.inf
     for n_iter in range(max_iter + 1):
         step = _newton_step(point, scale)
@@ -194,6 +198,8 @@ def _descend(
                 break
             length *= 0.5
         last, point = decrement, trial
+        if tell is not None:
+            tell(1)
     return point, decrement, certificate, max_iter, False
 
 

@@ -64,7 +64,8 @@ def plot_probabilities(
         own = table[table["next_state"] == label]
         if len(own):
             x = grid[own["row"].to_numpy()]
-            (line,) = drawn.plot(x, own["probability"], label=str(label))
+            style = ("-", "--", "-.", ":")[len(drawn.lines) % 4]  # told apart in grey too
+            (line,) = drawn.plot(x, own["probability"], linestyle=style, label=str(label))
             drawn.fill_between(x, own["lower"], own["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
     drawn.set(xlabel=covariate, ylabel=f"probability of the state after {state!r}", ylim=(0.0, 1.0))
     drawn.legend(frameon=False)

@@ -40,7 +40,7 @@ from livarot.infinite.solution import Policy, Stationary, worth_at_start
 from livarot.infinite.terms import below_one
 from livarot.model.terms.units import PLAIN
 from livarot.planning.robust.curve import RobustnessCurve
-from livarot.planning.robust.kl import INFINITE, ball_answer_from, exp_and_change, look, one_of, penalty_answer
+from livarot.planning.robust.kl import BALL, INFINITE, PENALTY, answer, exp_and_change, look, one_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +195,7 @@ class Adversary:
 
     def _ask(self, v: FloatArray, pairs: IntArray) -> FloatArray:
         """Q of these pairs, and their duals."""
-        self.gap = max(self.gap, float(answer(self._task(v), pairs, None if self.ball else False)))
+        self.gap = max(self.gap, float(answer_pairs(self._task(v), pairs, BALL if self.ball else PENALTY)))
         return np.asarray(self.pay.reshape(-1)[pairs] + self.future[pairs])
 
     def back_up(self, v: FloatArray, best: FloatArray, policy: Int32Array, tie: float) -> tuple[float, float, float]:
@@ -262,13 +262,12 @@ def _gathered(t, pairs, begin):
 
 
 @jit
-def answer(task, pairs, plain):
-    """What the adversary leaves these pairs, and the duals; gives the largest duality gap (``plain`` None: a ball)."""
+def answer_pairs(task, pairs, kind):
+    """What the adversary leaves these pairs, and the duals; gives the largest duality gap."""
     t, gap = opened(task), 0.0
     for begin in range(0, len(pairs), W):
         x, p, level, last = _gathered(t, pairs, begin)
-        choice = look(x, p)
-        found = ball_answer_from(choice, level, last) if plain is None else penalty_answer(choice, level, plain)
+        found = answer(look(x, p), level, kind, last)
         for k in range(min(W, len(pairs) - begin)):
             t.future[pairs[begin + k]] = number_in(found.value, k)
             t.dual[pairs[begin + k]] = number_in(found.dual, k)

@@ -64,10 +64,10 @@ def optimistic_plan(problem: Problem, estimate: Estimate, radius: float | FloatA
     replicas = len(theta)
     radii = _radii(radius, replicas)
     value = blank_values(problem, replicas)
-    upper = value if made.bound is None else blank_values(problem, replicas)
     policy = blank_policy(problem, replicas)
     report = np.zeros((3, replicas))  # start value, its bound, largest first-order gap relative to the value range
     engine = engine_for(problem, made, replicas)
+    upper = value if made.bound is None or engine == "replicas" else blank_values(problem, 1)
     arguments = (theta, whiten, radii, value, upper, policy, report)
     if isinstance(rule, LaneRule):
         _by_own_rule(engine, problem, made, arguments)
@@ -119,14 +119,18 @@ def _by_own_rule(engine: str, problem: Problem, rule: LaneRule, arguments: tuple
 
 def engine_for(problem: Problem, rule: LaneRule, replicas: int) -> str:
     """Which way to fill the lanes.  Screening changes the last bits, so the number of replicas must not decide it."""
-    large, follow = rule.bound is not None or problem.rows.n_rows >= LARGE, after(problem)
-    plain = follow.idle and len(follow.state) == 0  # bounds of the next stage's values are kept from stage to stage
-    if rule.screened and large and plain and open_actions(problem) >= SEVERAL:
+    if rule.screened and _screening_pays(problem) and (rule.bound is not None or problem.rows.n_rows >= LARGE):
         return "screened"
     return "replicas" if replicas >= W else "pairs"
 
 
 @derived
+def _screening_pays(problem: Problem) -> bool:
+    """Are there many choices to leave out?  Bounds of the next stage's values have to be kept from stage to stage."""
+    follow = after(problem)
+    return bool(follow.idle) and len(follow.state) == 0 and open_actions(problem) >= SEVERAL
+
+
 def open_actions(problem: Problem) -> float:
     """How many actions of a reachable state have three or more outcomes of unknown law, on average."""
     rows = problem.rows

@@ -56,6 +56,7 @@ from livarot.core.lanes import (
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import bad, require_finite, require_non_negative
 
+BALL, PENALTY, PENALTY_MEAN = 0, 1, 2  # what holds an adversary; with the last one the value is the mean alone
 CENTRED = 30.0  # the pivot is the nominal mean while eta times it is at most this
 HUGE, INFINITE = 1e300, float("inf")
 SMALLEST_LOG, LARGEST_LOG = -0.29, 0.41
@@ -183,14 +184,8 @@ def penalty_answer(choice, eta, plain):
 
 
 @inner
-def ball_answer(choice, radius):
-    """The least mean in the ball."""
-    return ball_answer_from(choice, radius, radius * 0.0)
-
-
-@inner
-def ball_answer_from(choice, radius, guess):
-    """The same, from a guess at the dual variable where that is positive and finite."""
+def ball_answer(choice, radius, guess):
+    """The least mean in the ball, from a guess at the dual variable where that is positive and finite."""
     ceiling = -log_of(choice.others, choice.least)
     wide = (choice.span > choice.tie) & (radius > 0.0)
     sure = wide & (ceiling - radius <= 1e-14 * ceiling)
@@ -198,6 +193,14 @@ def ball_answer_from(choice, radius, guess):
     value = choice.low + where(sure, 0.0, tilt.pivot + tilt.mean)
     gap = where(tilt.eta > 0.0, absolute(rest) / tilt.eta, 0.0)
     return Answer(value, where(sure, INFINITE, tilt.eta), where(sure, 0.0, tilt.variance), gap, tilt)
+
+
+@inner
+def answer(choice, level, kind, guess):
+    """What an adversary of that kind leaves of W choices."""
+    if kind == BALL:
+        return ball_answer(choice, level, guess)
+    return penalty_answer(choice, level, kind == PENALTY_MEAN)
 
 
 @inner
@@ -296,7 +299,7 @@ def worst_case(
     given, ball = one_of(radius, penalty)
     level = require_non_negative("radius" if ball else "penalty", given)
     x, p, out = np.repeat(v[:, None], W, 1), np.repeat(p0[:, None], W, 1), np.empty((4, W))
-    _answer_one(x, p, float(level), None if ball else False, out)
+    _answer_one(x, p, float(level), BALL if ball else PENALTY, out)
     value, dual, divergence, gap = out[:, 0].tolist()
     return WorstCase(value, np.ascontiguousarray(p[:, 0]), dual, divergence, gap)
 
@@ -315,16 +318,16 @@ def one_of(radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[ArrayLi
 
 
 @jit
-def _answer_one(values, nominal, level, plain, out):
-    """The answer to W equal choices, for a ball if ``plain`` is None; ``nominal`` becomes the distribution chosen."""
-    x, p, answer = lanes(values), lanes(nominal), lanes(out)
+def _answer_one(values, nominal, level, kind, out):
+    """The answer to W equal choices; ``nominal`` becomes the distribution chosen."""
+    x, p, numbers = lanes(values), lanes(nominal), lanes(out)
     choice = look(x, p)
-    found = ball_answer(choice, lane(level)) if plain is None else penalty_answer(choice, lane(level), plain)
+    found = answer(choice, lane(level), kind, lane(0.0))
     tilt, sure = found.tilt, found.dual == INFINITE
     for i in range(len(x)):
         grown, _ = exp_and_change(-tilt.eta * (x[i] - tilt.pivot))
         alone = where(x[i] <= choice.tie, p[i] / choice.least, 0.0)
         p[i] = where(sure, alone, p[i] * (grown / tilt.total))
     kl = maximum(-tilt.eta * tilt.mean - tilt.log, 0.0)
-    answer[0], answer[1], answer[3] = found.value, found.dual, found.gap
-    answer[2] = where(sure, -log_of(choice.others, choice.least), kl)
+    numbers[0], numbers[1], numbers[3] = found.value, found.dual, found.gap
+    numbers[2] = where(sure, -log_of(choice.others, choice.least), kl)

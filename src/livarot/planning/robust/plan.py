@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from livarot.core.arrays import FloatArray, Int32Array
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import jit
-from livarot.core.lanes import W, lanes, maximum, number_in
+from livarot.core.lanes import W, lane, lanes, maximum, number_in
 from livarot.core.views import Bundle, flat, opened, part
 from livarot.errors import bad, require_finite
 from livarot.model.episodes import check_policy
@@ -41,7 +41,7 @@ from livarot.model.probabilities import Kernel
 from livarot.model.problem import MNLMDP, Problem
 from livarot.model.terms.after import blank_values, worth
 from livarot.planning.exact import Stages, empty_solution, greedy_widest, played, solve_kernel, stages_of
-from livarot.planning.robust.kl import ball_answer, exp_and_change, look, one_of, penalty_answer, tie_width
+from livarot.planning.robust.kl import BALL, PENALTY, PENALTY_MEAN, answer, exp_and_change, look, one_of, tie_width
 from livarot.planning.robust.nominal import Nominal, as_nominal
 from livarot.planning.solution import PlainSolution, Readable, Solution
 
@@ -133,7 +133,7 @@ def solve_robust(
     every = np.arange(shape[1] * shape[2]).reshape(1, *shape[1:])
     memory = np.empty(shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
     task = _Backward(stages_of(problem, kernel), levels, every, found.value, found.q, dual, *memory)
-    gap = _solve(Bundle(task), None if ball else not count_penalty, found.policy, found.variance)
+    gap = _solve(Bundle(task), _kind(ball, count_penalty), found.policy, found.variance)
     return _in_units(model, found, dual, float(gap))
 
 
@@ -167,8 +167,12 @@ def evaluate_robust(
     memory = np.empty_like(future), np.empty(future.shape[1:]), np.empty((2 * problem.max_reachable + 1, W))
     pairs = actions + problem.n_actions * np.arange(problem.n_states)[:, None]
     task = _Backward(stages_of(problem, kernel), levels, pairs, value, future, *memory)
-    _evaluate(Bundle(task), None if ball else not count_penalty, weights)
+    _evaluate(Bundle(task), _kind(ball, count_penalty), weights)
     return problem.units.values(value, problem.horizon)
+
+
+def _kind(ball: bool, count_penalty: bool) -> int:
+    return BALL if ball else PENALTY if count_penalty else PENALTY_MEAN
 
 
 def _levels(problem: Problem, radius: ArrayLike | None, penalty: ArrayLike | None) -> tuple[FloatArray, bool]:
@@ -210,16 +214,13 @@ class _Backward(NamedTuple):
 
 
 @inner
-def _back_up(t, h, at, plain):
-    """Worst cases of V_{h+1} into entry ``at`` of future and dual, W pairs at a time; gives the largest duality gap.
-
-    ``plain`` is None for a ball; for a penalty it says whether the value is E_p V.
-    """
+def _back_up(t, h, at, kind):
+    """Worst cases of V_{h+1} into entry ``at`` of future and dual, W pairs at a time; gives the largest duality gap."""
     future, dual, spread, gap = flat(t.future[at]), flat(t.dual[at]), flat(t.spread), 0.0
     follow = worth(t.stages.model.after, t.value[h + 1], t.stages.room)
     for begin in range(0, len(future), W):
         x, p, level = _gathered(t, h, begin, follow)
-        found = ball_answer(look(x, p), level) if plain is None else penalty_answer(look(x, p), level, plain)
+        found = answer(look(x, p), level, kind, lane(0.0))
         for k in range(W if begin + W <= len(future) else len(future) - begin):
             future[begin + k] = number_in(found.value, k)
             dual[begin + k] = number_in(found.dual, k)
@@ -258,11 +259,11 @@ def _gathered(t, h, begin, follow):
 
 
 @jit
-def _solve(task, plain, policy, variance):
+def _solve(task, kind, policy, variance):
     """Q = r + what the adversary leaves, V = max_a Q and the policy; gives the largest duality gap."""
     t, gap = opened(task), 0.0
     for h in range(len(t.future) - 1, -1, -1):
-        gap = maximum(gap, _back_up(t, h, h, plain))
+        gap = maximum(gap, _back_up(t, h, h, kind))
         for s in range(t.value.shape[1]):
             q, reward = t.future[h, s], t.stages.model.reward[h, s]
             for a in range(len(q)):
@@ -272,11 +273,11 @@ def _solve(task, plain, policy, variance):
 
 
 @jit
-def _evaluate(task, plain, weights):
+def _evaluate(task, kind, weights):
     """V of a policy that plays the actions with these probabilities (H, S, n)."""
     t = opened(task)
     for h in range(len(t.value) - 2, -1, -1):
-        _back_up(t, h, 0, plain)
+        _back_up(t, h, 0, kind)
         for s in range(t.value.shape[1]):
             total = 0.0
             for i in range(t.pairs.shape[2]):

@@ -35,7 +35,7 @@ from livarot.planning.optimistic.loops.blocks import pair_blocks
 from livarot.planning.optimistic.rules import check_rule
 from livarot.planning.robust.plan import solve_robust
 from livarot.simulation.rollout import play
-from livarot.simulation.streams import AgentRandom, by_episode, environment_uniforms
+from livarot.simulation.streams import AgentRandom, Draws
 from livarot.studies.runner import Count, Runner
 from livarot.system.threads import Progress
 
@@ -183,7 +183,7 @@ def _treat(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Survival and belief (seeds, plans), and the last estimates (seeds, d)."""
     problem, last = mdp.problem, int(times[-1])
-    luck = by_episode(environment_uniforms, seeds, 0, last, problem.horizon)
+    luck = Draws.of_environment(seeds, problem.horizon).block(0, last)
     no_actions = np.empty((len(seeds), 0))
     rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
     state = agent.init(problem, len(seeds))

@@ -106,7 +106,7 @@ def _panel(axes: Axes, study: SepsisStudy, curve: Curve) -> None:
         radii = [radius for radius, _ in study.robust]
         name = f"KL-robust, radius {min(radii):g} to {max(radii):g}"
         axes.axhspan(min(values), max(values), color=PURPLE, alpha=0.15, linewidth=0, label=name)
-        axes.axhline(max(values), color=PURPLE, linestyle=(0, (5, 1, 1, 1)), linewidth=1.0, label="best of them")
+        axes.axhline(max(values), color=PURPLE, linestyle=(0, (5, 1, 1, 1)), linewidth=1.0, label="best KL-robust")
     axes.axhline(study.random, color=GREY, linestyle=(0, (1, 1)), label="random treatment")
     axes.fill_between(at, low, high, step="post", color=BLUE, alpha=0.15, linewidth=0)
     name = f"LIVAROT, mean and range of {len(study.seeds)} seeds"

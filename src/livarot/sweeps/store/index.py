@@ -17,6 +17,7 @@ import sqlite3
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -56,6 +57,7 @@ class Index:
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, self._connection.close)  # of stores that nobody closes, or whose index is refused below
         self._connection.execute("PRAGMA trusted_schema=OFF")
         _patiently(self._connection, "PRAGMA journal_mode=WAL")
         strange = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"

@@ -36,7 +36,7 @@ class Result(NamedTuple):
     """The arrays that a plan fills."""
 
     value: Any  # (R, H + 1, S)
-    upper: Any  # the same, for certified bounds
+    upper: Any  # (R or 1, H + 1, S) room for certified bounds, of replicas at a time or of one after the other
     policy: Any  # (R, H, S)
     report: Any  # (3, R): start value, its bound, largest first-order gap relative to the value range
 

@@ -88,7 +88,8 @@ def _replicas(task, centres, result, memory, floats, whole):
     n_pairs = model.reward.shape[1] * model.reward.shape[2]
     room = make_room(memory, floats, whole, model.most_out, model.most_cols, n_pairs, len(model.after.state))
     for r in range(len(centres.radius)):
-        own = Result(result.value[r], result.upper[r], result.policy[r], result.report)
+        upper = result.upper[r if len(result.upper) > 1 else 0]
+        own = Result(result.value[r], upper, result.policy[r], result.report)
         centre = Centres(centres.theta[r], centres.whiten[r], centres.radius[r])
         start_values(task.rule, model, own, r, _stages(task.rule, model, task.blocks, centre, own, room))
 

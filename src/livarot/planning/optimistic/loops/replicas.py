@@ -49,7 +49,7 @@ class Room(NamedTuple):
     who: Any  # (W,) which replicas; spare lanes repeat the last one
     at_theta: Any  # (W,) where they begin in the arrays of estimates ...
     at_whiten: Any  # (W,)
-    at_value: Any  # (W,) ... of values and their bounds ...
+    at_value: Any  # (W,) ... of values ...
     at_policy: Any  # (W,) ... and of policies
 
 
@@ -146,7 +146,6 @@ def _stages(rule, model, theta, whiten, beta, result, room):
             if rule.certified:
                 _, high = extremes(room.q_up)
                 room.upper[h % 2, s] = high
-                put(flat(result.upper), room.at_value, h * n_states + s, high)
     start, start_up = lane(0.0), lane(0.0)
     for node in range(model.node_start[0], model.node_start[1]):
         s = model.node_state[node]

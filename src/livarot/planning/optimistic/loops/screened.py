@@ -61,7 +61,8 @@ def _replicas(task, centres, result, memory, kept, floats, whole):
         least=part(space, 2 * rows + count, count),
     )
     for r in range(len(centres.radius)):
-        own = Result(result.value[r], result.upper[r], result.policy[r], result.report)
+        upper = result.upper[r if len(result.upper) > 1 else 0]
+        own = Result(result.value[r], upper, result.policy[r], result.report)
         centre = Centres(centres.theta[r], centres.whiten[r], centres.radius[r])
         gap = _stages(task.rule, model, blocks, centre, own, own_kept, room, screen)
         start_values(task.rule, model, own, r, gap)
