@@ -35,6 +35,7 @@ CONTAINERS = {
 HORIZON, STATES, ACTIONS = 3, 3, 2
 LIMITS = {"gap": 0.05, "n_episodes": 20, "n_runs": 3}
 NAMES = {"states": ["new", ("worn", 1), 2], "actions": ["rest", "work"]}
+PAID = np.array([[0.5, 0.5], [0.0, 0.5], [0.0, 0.0]])  # where TERMS leave an action
 TERMS = {"discount": 0.9, "available": [[0, 1], [1], []], "terminal": [2], "terminal_reward": [0.0, 2.0, 5.0]}
 
 
@@ -188,7 +189,7 @@ def _environments(mdp, bandit):
     calls["envs.make"] = (lambda name, **k: envs.make(name, **k), {"name": "hard-chain", "horizon": 3})
     P = np.full((3, 2, 3), 1 / 3)
     line = np.array([[[0.5, 0.5, 0.0]] * 2, [[0.25, 0.5, 0.25]] * 2, [[0.0, 0.5, 0.5]] * 2])
-    table = {"P": P, "R": np.full((3, 2), 0.5), "horizon": 3, "start": 0, "theta": None, "param_bound": None}
+    table = {"P": P, "R": PAID, "horizon": 3, "start": 0, "theta": None, "param_bound": None}
     switches = {"features": "one-hot", "shared_parameter": True, "rescale": False, "normalise": True} | NAMES | TERMS
     lake = gymnasium.make("FrozenLake-v1")
     lines = {"state": [0, 0, 1], "action": [0, 0, 0], "next_state": [0, 1, 1], "features": [[0.0], [1.0], [0.0]]}
@@ -383,7 +384,7 @@ def _planning(mdp, bandit):
         "robustness_curve with an end": (livarot.robustness_curve, {"nominal": mdp, "radii": [0.0, 0.1]}),
         "nominal_model": (
             livarot.nominal_model,
-            {"transitions": P, "reward": np.ones((3, 2)), "horizon": 3, "start": 0} | TERMS,
+            {"transitions": P, "reward": PAID, "horizon": 3, "start": 0} | TERMS,
         ),
         "worst_case": (
             livarot.worst_case,

@@ -20,7 +20,7 @@ from tests.twins import theory as twin
 )
 def test_lower_bound_against_the_twin(H, d, T, gap):
     """The closed form of the sum over episodes is below the sum, and close to it."""
-    step = envs.hard.paper_gap(H, T) if gap is None else gap
+    step = envs.paper_gap(H, T) if gap is None else gap
     found = chain_lower_bound(H, d, T, gap=gap)
     exact = twin.chain_lower_bound(H, d, T, step)
     assert 0.8 * exact < found.value <= exact * (1 + 1e-12)
@@ -58,7 +58,7 @@ def test_the_rate_of_the_lower_bound():
 def test_the_lower_bound_holds_for_a_learner_who_knows_all_but_the_signs():
     """A greedy Bayesian on 2000 random chains: at the paper's gap within 10 % of the bound, elsewhere above it."""
     rng = np.random.default_rng(0)
-    mean, error = twin.greedy_bayes_regret(5, 500, envs.hard.paper_gap(5, 500), 2000, rng)
+    mean, error = twin.greedy_bayes_regret(5, 500, envs.paper_gap(5, 500), 2000, rng)
     bound = chain_lower_bound(5, 2, 500).value
     assert bound - 3 * error < mean < 1.1 * bound
     mean, error = twin.greedy_bayes_regret(4, 200, 0.06, 1000, rng)

@@ -56,7 +56,7 @@ def test_the_star_is_the_mean_over_trajectories():
 @pytest.mark.parametrize(("H", "d", "gap"), [(2, 2, 0.1), (5, 2, None), (10, 2, 0.2), (10, 3, 0.05), (40, 4, None)])
 def test_the_hard_chain_in_closed_form(H, d, gap):
     mdp = envs.hard_chain(H, 1000, dim=d, gap=gap, seed=1)
-    p = 1 / H + (d - 1) * (envs.hard.paper_gap(H, 1000) if gap is None else gap)
+    p = 1 / H + (d - 1) * (envs.paper_gap(H, 1000) if gap is None else gap)
     assert var.sigma_bar_star(mdp) == pytest.approx(var.hard_chain_sigma_bar(H, p), abs=1e-12)
     assert var.hard_chain_sigma_bar(H, p) == pytest.approx(twin.hard_chain_sigma_bar(H, p), abs=1e-12)
     never = np.append(np.arange(H), H)[None, :]

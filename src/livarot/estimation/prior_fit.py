@@ -160,6 +160,8 @@ def nuisance(problem: Problem) -> FloatArray:
             by_state: dict[int, list[FloatArray]] = {}
             for a in range(problem.n_actions):
                 phi = problem.features(h, s, a)
+                if len(phi) == 0:  # the action does not exist
+                    continue
                 centred = phi - phi.mean(axis=0)
                 touched += centred.T @ centred
                 for row, n in zip(centred, problem.next_states(h, s, a), strict=True):

@@ -73,9 +73,7 @@ class SoundLivarot(BaseAgent[SoundState]):
     beta_scale: float = 1.0  # multiplies the radius; below 1 nothing is promised
     rule: Rule = field(default_factory=JointMaximum)  # how the plan is optimistic
     level: Literal["prequential", "mixture", "published"] = "prequential"  # three valid ones; the first is smallest
-    optimism: Literal["ellipsoid", "level set"] = (
-        "ellipsoid"  # "level set": at most two outcomes a pair, without ``rule``
-    )
+    optimism: Literal["ellipsoid", "level set"] = "ellipsoid"  # "level set": for two outcomes, without ``rule``
 
     def init(self, problem: Problem, n_replicas: int = 1) -> SoundState:
         estimate = initial_estimate(problem, n_replicas, self._reg(problem))

@@ -111,9 +111,9 @@ def evaluate_policy(
                            value  standard_error  lower  upper
     estimator
     behaviour              0.505           0.025  0.456  0.554
-    importance sampling    0.679           0.031  0.617  0.741
-    per-decision           0.679           0.031  0.617  0.741
-    weighted per-decision  0.679           0.031  0.617  0.741
+    importance sampling    0.679           0.032  0.617  0.741
+    per-decision           0.679           0.032  0.617  0.741
+    weighted per-decision  0.679           0.032  0.617  0.741
     """
     if kind not in ("delta", "bootstrap"):
         raise bad("kind", f"{kind!r} is not known", cure="use 'delta' or 'bootstrap'")
