@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from livarot.data import DataWarning, MNLTransition, bootstrap, robust_radius, value_interval
-from livarot.data.fitting.sandwich import cluster_scores, variance_along
+from livarot.data.fitting.sandwich import cluster_scores, inverse, variance_along
 from livarot.errors import LivarotError
 
 
@@ -162,3 +162,15 @@ def test_clustered_intervals_cover():
                 inside[kind] += abs(fit.theta_[0] - truth) <= 1.96 * math.sqrt(fit.covariance_[0, 0])
     assert 0.91 <= inside["cluster"] / 300 <= 0.98
     assert inside[None] / 300 < 0.85
+
+
+@pytest.mark.parametrize(("apart", "refused"), [(1e-3, False), (1e-6, False), (3e-8, True), (1e-9, True)])
+def test_what_only_rounding_makes_positive_is_refused(apart, refused):
+    """The squared sine between two columns is apart^2; a factorisation may still succeed where that is rounding."""
+    x, z = np.random.default_rng(0).normal(size=(2, 50))
+    columns = np.stack((x, 2.0 * x + apart * z), axis=1)
+    if refused:
+        with pytest.raises(LivarotError, match="hessian: is not positive definite; drop collinear columns"):
+            inverse(columns.T @ columns)
+    else:
+        assert np.isfinite(inverse(columns.T @ columns)).all()

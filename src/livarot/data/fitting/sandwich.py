@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 KINDS = ("hessian", "sandwich", "cluster")
 
+LEAST_PIVOT = 1e-14  # of a matrix with unit diagonal: what is smaller is rounding
+
 
 def inverse(matrix: FloatArray, argument: str = "hessian") -> FloatArray:
     """The inverse of a positive definite matrix, scaled to a unit diagonal first.
@@ -47,10 +49,13 @@ def inverse(matrix: FloatArray, argument: str = "hessian") -> FloatArray:
     size = np.sqrt(np.diag(matrix))
     if not (size > 0).all():
         raise bad(argument, "is not positive definite", cure="drop columns that cancel, or set reg > 0")
+    cause: LinAlgError | None = None
     try:
         low = cholesky(matrix / size / size[:, None], lower=True)
     except LinAlgError as error:
-        raise bad(argument, "is not positive definite", cure="drop collinear columns, or set reg > 0") from error
+        cause = error
+    if cause is not None or np.diag(low).min() ** 2 < LEAST_PIVOT:
+        raise bad(argument, "is not positive definite", cure="drop collinear columns, or set reg > 0") from cause
     half = solve_triangular(low, np.eye(len(low)), lower=True)
     return np.asarray(half.T @ half / size / size[:, None])
 
