@@ -68,10 +68,10 @@ def test_a_long_text_in_many_rows_stays_one_text(tmp_path):
     text = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 500_000, "y"]))  # 1 GB if it is unrolled
     pq.write_table(pa.table({"state": text}), tmp_path / "text.parquet", compression="zstd", store_schema=False)
     pool = pa.default_memory_pool()
-    peak = pool.max_memory()
+    before = pool.bytes_allocated()  # the peak may be that of another test
     column = read_table(tmp_path / "text.parquet").raw("state")
     assert len(column) == 2_000 and len(column.iloc[7]) == 500_000
-    assert pool.max_memory() - peak < 2 * 10**8
+    assert pool.bytes_allocated() - before < 10**8
 
 
 def test_well_packed_tables_are_read(tmp_path):

@@ -269,7 +269,9 @@ def _arrow_column(column: Any) -> Any:
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         return column.to_numpy()  # nulls become NaN
     if pa.types.is_dictionary(column.type):
-        return pd.Series(_ordered(column) if column.type.ordered and column.num_chunks else _decoded(column))
+        if column.type.ordered and column.num_chunks:
+            return pd.Series(_ordered(column))
+        return pd.Series(_decoded(column), dtype=object)  # pandas would make strings of its own, one for every row
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     return column.to_pandas()
