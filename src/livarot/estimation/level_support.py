@@ -104,7 +104,7 @@ def reach_of(
     check_shape("theta", theta, (len(theta), *problem.theta_shape))
     check_shape("level", level, theta.shape[:2])
     if not (reg > 0.0 and np.isfinite(level).all() and (level > 0.0).all()):
-        raise bad("level", "and reg have to be finite and > 0")
+        raise bad("level", "a level or reg is not finite and > 0", cure="give finite numbers above 0")
     found, shape = contrasts(problem), (*theta.shape[:2], len(contrasts(problem).vectors))
     ahead = np.ascontiguousarray(found.vectors[:, problem.rows.block_coords])
     reach = Reach(np.zeros(shape), np.zeros(shape), np.zeros(shape))
