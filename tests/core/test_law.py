@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from livarot.core.compiling.jit import jit
-from livarot.core.law import expectation, logits, mean_row, softmax, spread
+from livarot.core.law import expectation, log_sum_exp, logits, mean_row, softmax, spread
 from livarot.core.views import view
 
 
@@ -13,6 +14,11 @@ def law(offset, phi, theta, z, p):
     logits(view(offset), view(phi), view(theta), view(z))
     softmax(view(z), view(p))
     return expectation(view(p), view(z))
+
+
+@jit
+def log_sum(z):
+    return log_sum_exp(view(z))
 
 
 @jit
@@ -37,6 +43,13 @@ def test_logits_probabilities_and_expectations(n, scale):
     # no exponential is below 1e-304, so that logarithms stay finite
     np.testing.assert_allclose(p, weights / weights.sum(), rtol=1e-14, atol=1e-304)
     assert mean == pytest.approx(p @ z, rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e300])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_log_sum_exp(n, scale):
+    z = scale * np.random.default_rng(n).normal(size=n)
+    assert log_sum(z) == pytest.approx(logsumexp(z), rel=1e-14)
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])

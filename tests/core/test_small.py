@@ -37,7 +37,17 @@ def test_only_the_lower_part_is_read():
     np.testing.assert_array_equal(low, other)
 
 
-@pytest.mark.parametrize("a", [np.zeros((2, 2)), np.ones((3, 3)), np.diag([1.0, -1.0]), np.diag([1.0, 1e-17])])
+def test_units_do_not_matter():
+    """A coordinate in units of 1e-12 has the factor of the plain matrix in these units, and no pivot is raised."""
+    a, units = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, 1e-12])
+    plain, scaled = np.zeros((2, 2)), np.zeros((2, 2))
+    assert factor_dense(a, plain)
+    assert factor_dense(a * np.outer(units, units), scaled)
+    np.testing.assert_allclose(np.diag(scaled) * units, np.diag(plain), rtol=1e-14)
+    np.testing.assert_allclose(scaled[1, 0], plain[1, 0] * units[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("a", [np.zeros((2, 2)), np.ones((3, 3)), np.diag([1.0, -1.0])])
 def test_a_matrix_without_a_factor_is_flagged_and_stays_finite(a):
     low, x = np.zeros(a.shape), np.ones(len(a))
     assert not factor_dense(a, low)

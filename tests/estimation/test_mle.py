@@ -170,3 +170,19 @@ def test_bad_input(change, argument):
     with pytest.raises(LivarotError) as caught:
         fit_mle(problem, **(good | change))
     assert caught.value.argument == argument
+
+
+def test_the_loss_goes_on_beyond_the_smallest_probability():
+    """What was seen has probability e^-(10^4 - theta): the loss is that, and not 700 for all that is less likely."""
+    mdp = livarot.MNLMDP.from_function(
+        1,
+        2,
+        1,
+        features=lambda h, s, a: ([0, 1], [[1.0], [0.0]]),
+        offset=lambda h, s, a: [-1e4, 0.0],
+        reward=np.zeros((1, 2, 1)),
+        theta=[[0.0]],
+    )
+    found = fit_mle(mdp.problem, np.array([0]), np.array([0], dtype=np.int32), reg=1.0)
+    assert found.theta[0] == pytest.approx(1.0)
+    assert found.objective == pytest.approx(1e4 - 0.5)

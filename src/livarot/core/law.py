@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from livarot.core.compiling.inner import inner
@@ -35,6 +37,17 @@ def softmax(z, p):
     inverse = 1.0 / total
     for i in range(len(z)):
         p[i] *= inverse
+
+
+@inner
+def log_sum_exp(z):
+    """log sum exp(z_i) of plain floats, exact where exp(z_i) is not a number any more."""
+    top, total = z[0], 0.0
+    for i in range(1, len(z)):
+        top = max(top, z[i])
+    for i in range(len(z)):
+        total += math.exp(z[i] - top)
+    return top + math.log(total)
 
 
 @inner

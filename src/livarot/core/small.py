@@ -2,8 +2,8 @@
 
 Factors are lower triangular with *reciprocal* diagonals.  They are always recomputed from the matrix, never updated by
 rank one: at condition 1e9 rank-one updates lose five digits after a million steps.  A pivot that is not safely
-positive is raised to ``PIVOT_FLOOR`` times the largest diagonal entry, and the caller is told, so that a near-singular
-matrix gives a defined answer and a flag instead of NaN.
+positive is raised to ``PIVOT_FLOOR`` times its diagonal entry, and the caller is told, so that a near-singular matrix
+gives a defined answer and a flag instead of NaN.  Coordinates in other units have the same factors in these units.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -19,11 +19,9 @@ PIVOT_FLOOR = 1e-15
 def cholesky(a, low):
     """low low' = a, with reciprocal diagonal; only the lower part of ``a`` is read.  True if no pivot was raised."""
     n = len(a)
-    floor = maximum(PIVOT_FLOOR * a[0, 0], 1e-300)
-    for i in range(1, n):
-        floor = maximum(floor, PIVOT_FLOOR * a[i, i])
-    sound = floor > 0.0
+    sound = a[0, 0] > 0.0
     for i in range(n):
+        floor = maximum(PIVOT_FLOOR * a[i, i], 1e-300)  # of its own entry: units of the coordinates do not matter
         for j in range(i + 1):
             total = a[i, j]
             for k in range(j):

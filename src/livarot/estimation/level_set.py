@@ -15,19 +15,8 @@ no harm where stages share the parameter).  So is its average over Q; by Ville's
 with probability 1 - delta/K.  The rest is Donsker and Varadhan's inequality, log E_Q[e^f] >= E_P[f] - KL(P | Q), for
 all P at once, and a union over the K parameters.  Nothing is asked of theta_hat.
 
-*As published*, P is uniform on (1-c) theta_hat + c (the B-ball): beta = log(K/delta) + d log max(e, 2 e B Lip/d), with
-Lip = sum over transitions of max_ij |phi_i - phi_j|.
-
-*Ours* (the default) has P the law of (1-c) theta_hat + C x, x uniform on the B-ball, C = (I/m^2 + rho A)^-1/2,
-m = 1 - (1-c) |theta_hat|/B (so P stays in the ball), rho = B^2/(d+2) (the variance of x), and A >= the Hessian of L
-at every theta: a row of U outcomes has A = 1/2 sum_i (phi_i - average)(phi_i - average)' (Boehning 1992: the Hessian
-in logits, diag(p) - pp', has no eigenvalue above 1/2 by Gershgorin).  A Taylor expansion at theta_hat gives
-
-    KL + E_P[L] - L(theta_hat) <= 1/2 log det(I/m^2 + rho A) + 1/2 tr(rho A (I/m^2 + rho A)^-1)
-                                  - c grad L(theta_hat) . theta_hat + c^2/2 |theta_hat|_A^2.
-
-It grows as (d/2) log n where the published one grows as d log n, and directions without data cost nothing.  Any c in
-[0, 1] is valid; a few are tried.  Both come from one event, so their minimum is valid too.
+What the minimum costs is in :mod:`livarot.estimation.level_cost`: as Lee, Yun and Jun publish it, with P uniform on a
+small ball, and ours (the default), whose P follows the data.  Both come from one event, so their minimum is valid too.
 
 *Prequential*: for a predictable p_hat, exp(L(theta*)) prod p_hat is a martingale as well, so
 L(theta*) <= sum over transitions of -log p_hat + log(K/delta).  Here p_hat is the estimate before the episode.
@@ -49,7 +38,8 @@ gap = B |grad F| + grad F . theta_hat: 0 at the minimiser on the ball.  g decrea
 
 The first bounds are S_p = (B + |theta_hat|) max_ij |phi_i - phi_j|.  The ellipsoid that they give bounds the spans
 anew, S_p = radius max_ij |phi_i - phi_j|_{gram^-1}, which gives a smaller ellipsoid, and so on: each round is valid.
-Where data are plenty, S_p is small and 2 g(S_p) nearly 1.
+Where data are plenty, S_p is small and 2 g(S_p) nearly 1.  Where features are collinear but for rounding, the ellipsoid
+is enlarged by what rounding may have taken from it (:func:`open_up`).
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -63,18 +53,18 @@ import numpy as np
 from livarot.core.arrays import FloatArray
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import jit
-from livarot.core.law import logits, mean_row, softmax
+from livarot.core.law import log_sum_exp, logits, mean_row, softmax
 from livarot.core.linalg import Blocks, block_of, dot, identity, whitener
-from livarot.core.small import cholesky, invert
 from livarot.core.views import matrix, opened, part, view
 from livarot.estimation.history import History, check_history
+from livarot.estimation.level_cost import mixture_cost, published_cost
 from livarot.estimation.seen import learn_model
 from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
 
-FINEST = 12  # shares c = 0 and 2^-12 .. 1 are tried
 ROUNDS = 5  # of bounds on the spans; later ones change little
 ROUNDING = 1e-9  # by which a radius is enlarged
+EPS = 2.0**-52
 
 
 class Levels(NamedTuple):
@@ -242,12 +232,38 @@ def enclose(graph, blocks, data, sizes, shape, room):
                 visits += counts[n, i]
             add_squares(pair, p, 2.0 * visits * concordance(room.spans[n]), mean, block_of(blocks, gram, pair.block))
         whitener(blocks, gram, whiten, room.low)
+        open_up(blocks, reg, gram, whiten, room.low)
         for n in range(len(pairs) if turn < ROUNDS - 1 else 0):
             pair = pair_seen(graph, blocks, pairs[n])
             mean = part(room.mean, 0, len(pair.cols))
             centre(pair.phi, mean)
             width = white_width(pair, mean, block_of(blocks, whiten, pair.block), room)
             room.spans[n] = min(room.spans[n], radius * width)
+
+
+@inner
+def open_up(blocks, reg, gram, whiten, low):
+    """Enlarge the ellipsoid of a block where rounding may have made its whitener too small.
+
+    A pivot that is the share q of its diagonal entry is wrong by at most a share n eps/q or so: the block is enlarged
+    by more than that, and where that would be much, gram >= reg I is all that is used.
+    """
+    for b in range(len(blocks.first) - 1):
+        own, factors, image = block_of(blocks, gram, b), block_of(blocks, low, b), block_of(blocks, whiten, b)
+        n, share = len(own), 1.0
+        for i in range(n):
+            share = min(share, 1.0 / (factors[i, i] * factors[i, i] * own[i, i]))
+        wrong = 8.0 * n * EPS / share
+        if wrong < ROUNDING:
+            continue
+        for i in range(n):
+            for j in range(n):
+                if wrong < 0.01:
+                    own[i, j] /= (1.0 + wrong) * (1.0 + wrong)
+                    image[i, j] *= 1.0 + wrong
+                else:
+                    own[i, j] = reg if i == j else 0.0
+                    image[i, j] = 1.0 / math.sqrt(reg) if i == j else 0.0
 
 
 @inner
@@ -259,12 +275,7 @@ def concordance(s):
 @inner
 def count_loss(counts, z):
     """sum_i counts_i (log sum exp z - z_i), from the logits."""
-    top, total, loss = z[0], 0.0, 0.0
-    for i in range(1, len(z)):
-        top = max(top, z[i])
-    for i in range(len(z)):
-        total += math.exp(z[i] - top)
-    whole = top + math.log(total)
+    whole, loss = log_sum_exp(z), 0.0
     for i in range(len(z)):
         loss += counts[i] * (whole - z[i])
     return loss
@@ -331,56 +342,6 @@ def white_width(pair, mean, whiten, room):
 def larger_two(most, second, x):
     """The two largest of three numbers, most >= second."""
     return max(most, x), max(second, min(most, x))
-
-
-@inner
-def published_cost(d, bound, lipschitz):
-    """d log max(e, 2 e B Lip/d)."""
-    return d * max(1.0, 1.0 + math.log(max(2.0 * bound * lipschitz / d, 1e-300)))
-
-
-@inner
-def mixture_cost(blocks, bound, length, room):
-    """The smallest bound on KL(P | Q) + E_P[L] - L(theta_hat) among the shares c that are tried."""
-    d = len(room.x)
-    inward, curve = dot(room.gradient, room.x), 0.0
-    for b in range(len(blocks.first) - 1):
-        own, first = block_of(blocks, room.above, b), blocks.first[b]
-        for i in range(len(own)):
-            for j in range(len(own)):
-                curve += room.x[first + i] * own[i, j] * room.x[first + j]
-    best, share, outside = math.inf, 0.0, min(length / bound, 1.0) if bound > 0.0 else 0.0
-    for trial in range(FINEST + 2):
-        margin = 1.0 - (1.0 - share) * outside
-        if margin > 1e-9:
-            moved = -share * inward + 0.5 * share * share * curve
-            cost = moved + spread_cost(blocks, 1.0 / (margin * margin), bound * bound / (d + 2.0), room)
-            if cost > best:
-                break
-            best = cost
-        share = math.ldexp(1.0, trial - FINEST)
-    return best
-
-
-@inner
-def spread_cost(blocks, tight, rho, room):
-    """1/2 log det M + 1/2 tr(rho A M^-1) for M = tight I + rho A; the trace is d - tight tr M^-1."""
-    total = 0.0
-    for b in range(len(blocks.first) - 1):
-        above, shifted = block_of(blocks, room.above, b), block_of(blocks, room.shifted, b)
-        low, inverse = block_of(blocks, room.low, b), block_of(blocks, room.inverse, b)
-        n = len(above)
-        for i in range(n):
-            for j in range(n):
-                shifted[i, j] = rho * above[i, j]
-            shifted[i, i] += tight
-        cholesky(shifted, low)
-        invert(low, inverse)
-        for i in range(n):
-            total += 0.5 - math.log(low[i, i])
-            for j in range(i + 1):
-                total -= 0.5 * tight * inverse[i, j] * inverse[i, j]
-    return total
 
 
 @inner

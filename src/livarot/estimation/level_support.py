@@ -54,6 +54,7 @@ NEAR = 1e-6  # u(s) is this close to its target, relatively: upper misses the ma
 DECREMENT = 1e-7  # of the last Newton step for theta(s)
 STEPS, MOST = 60, 60  # of s, and of theta(s)
 ROUNDING = 1e-9  # by which an upper bound is raised
+DIGITS = 1e-14  # relative error of a sum of losses
 
 
 class Reach(NamedTuple):
@@ -74,13 +75,15 @@ class Contrasts(NamedTuple):
 
 @derived
 def contrasts(problem: Problem) -> Contrasts:
-    """The contrasts of a problem whose pairs have at most two outcomes."""
+    """The contrasts of a problem whose pairs have at most two outcomes, those of known law included."""
     rows, dense = problem.rows, np.zeros((problem.rows.n_pairs, problem.dim))
+    many = np.flatnonzero(rows.outcomes > 2)
+    if len(many):
+        cure = "take the ellipsoid around the set, whose maximum is certified for any number of outcomes"
+        told = f"pair {many[0]} has {rows.outcomes[many[0]]} outcomes, where two are possible ({len(many)} such pairs)"
+        raise bad("problem", told, cure=cure)
     for pair in np.flatnonzero((rows.pair_block >= 0) & (rows.outcomes > 1)):
         count, begin, block = rows.col_count[pair], rows.feat_start[pair], rows.pair_block[pair]
-        if rows.outcomes[pair] > 2:
-            cure = "take the ellipsoid around the set, whose maximum is certified for any number of outcomes"
-            raise bad("problem", f"pair {pair} has {rows.outcomes[pair]} outcomes", cure=cure)
         columns = rows.cols[rows.col_start[pair] : rows.col_start[pair] + count]
         features = rows.feat[begin : begin + 2 * count].reshape(2, count)
         dense[pair, rows.block_coords[rows.block_start[block] + columns]] = features[0] - features[1]
@@ -180,7 +183,8 @@ def support(graph, blocks, data, w, sign, work, point):
         s += (target - u) / slope
         if not least < s < most:
             s = 0.5 * (least + most) if most < math.inf else 4.0 * least
-    return upper + ROUNDING * (1.0 + abs(upper)), inside
+    # F is a sum of losses, and its differences are as wrong as its last digits
+    return upper + ROUNDING * (1.0 + abs(upper)) + DIGITS * (abs(work.loss) + work.level) / s, inside
 
 
 @inner
@@ -195,12 +199,10 @@ def length_in_metric(blocks, w, work, point):
 @inner
 def tilted(graph, blocks, data, w, s, work, point):
     """Move the point to the minimiser of F - s w . theta; gives F there and |grad F - s w|^2."""
-    value, residual = derivatives(graph, blocks, data, point), 0.0
+    value = derivatives(graph, blocks, data, point)
     for _ in range(MOST):
-        residual = 0.0
         for i in range(len(w)):
             work.step[i] = s * w[i] - point.gradient[i]
-            residual += work.step[i] * work.step[i]
         current, uphill = value - s * dot(w, point.x), 0.0
         copy(work.step, work.start)
         factor(blocks, point.hessian, work.low)
@@ -217,4 +219,7 @@ def tilted(graph, blocks, data, w, s, work, point):
             if gained >= 1e-4 * length * uphill or uphill <= 1e-13 * (1.0 + abs(current)):
                 break
             length *= 0.5
+    residual = 0.0
+    for i in range(len(w)):
+        residual += (s * w[i] - point.gradient[i]) ** 2
     return value, residual

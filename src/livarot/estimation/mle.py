@@ -19,7 +19,7 @@ from livarot.core.arrays import FloatArray, Int32Array, IntArray
 from livarot.core.compiling.basics import new_floats
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import jit
-from livarot.core.law import expectation, logits, mean_row, scaled, softmax, spread
+from livarot.core.law import expectation, log_sum_exp, logits, mean_row, scaled, softmax, spread
 from livarot.core.linalg import (
     Blocks,
     add,
@@ -39,6 +39,7 @@ from livarot.model.problem import Problem
 
 TOL = 1e-10  # of the Newton decrement
 MAX_ITER = 200
+IMPOSSIBLE = 1e-300  # probabilities stop at e^-700
 
 
 class MaximumLikelihood(NamedTuple):
@@ -224,8 +225,12 @@ def derivatives(graph, blocks, data, point):
         weight = 0.0
         for i in range(u):
             weight += data.counts[n, i]
-            if data.counts[n, i] > 0.0:
+            if data.counts[n, i] > 0.0 and p[i] > IMPOSSIBLE:
                 total -= data.counts[n, i] * math.log(p[i])
+            elif data.counts[n, i] > 0.0:  # exp stops falling there, and the loss must not
+                z = part(point.away, 0, u)
+                logits(part(graph.offset, begin, u), phi, point.local, z)
+                total += data.counts[n, i] * (log_sum_exp(z) - z[i])
         row = part(point.scaled, 0, spread(p, phi, mean, point.weight, away))
         for j in range(m):
             cj = graph.cols[column + j]

@@ -133,3 +133,84 @@ def test_bad_settings(settings, argument):
     with pytest.raises(LivarotError) as caught:
         SoundLivarot(**settings)
     assert caught.value.argument == argument
+
+
+def three_contrasts(small):
+    """Contrasts (1, 0), (0, small) and (.5, small); theta* on the boundary of the ball, where the small one points."""
+    rows = [[1.0, 0.0], [0.0, small], [0.5, small]]
+    bound = 3.0 / small
+    reward = np.zeros((2, 3, 3))
+    reward[1, 1] = 1.0
+    return livarot.MNLMDP.from_function(
+        2,
+        3,
+        3,
+        features=lambda h, s, a: (
+            ([1, 2], [np.array(rows[a]) / 2, -np.array(rows[a]) / 2]) if s == 0 else ([s], [[0.0, 0.0]])
+        ),
+        reward=reward,
+        theta=[[0.0, bound], [0.0, 0.0]],
+        param_bound=bound,
+    )
+
+
+@pytest.mark.parametrize("small", [1e-4, 1e-7, 1e-10])
+def test_optimistic_whatever_the_units_of_the_features(small):
+    """Only the first action was played: what is known of its direction says nothing about a small feature's."""
+    mdp, agent = three_contrasts(small), SoundLivarot()
+    problem, state = mdp.problem, agent.init(mdp.problem)
+    for t in range(300):
+        played = livarot.simulate(mdp, np.zeros((2, 3), dtype=int), 1, seed=t)
+        state = agent.update(problem, state, played)
+    away = mdp.theta[0] - state.estimate.theta[0, 0]
+    gram = problem.rows.unpack(state.estimate.gram)[0, 0]
+    assert away @ gram @ away <= state.radius[0, 0] ** 2
+    assert agent.plan(problem, state, None).upper[0] >= problem.start @ livarot.solve(mdp).value[0]
+    scaled = gram * np.outer([1.0, 1.0 / small], [1.0, 1.0 / small])
+    whiten = problem.rows.unpack(state.estimate.whiten)[0, 0] * np.array([1.0, small])
+    np.testing.assert_allclose(whiten.T @ whiten, np.linalg.inv(scaled), rtol=1e-6)
+
+
+def known_three_ways():
+    """A pair of known law with three outcomes, beside one with two."""
+
+    def features(h, s, a):
+        if s == 0:
+            return ([1, 2, 3], np.zeros((3, 2))) if a == 0 else ([1, 3], [[0.5, 0.0], [0.0, 0.5]])
+        return [s], [[0.0, 0.0]]
+
+    reward = np.zeros((2, 4, 2))
+    reward[1, 2] = 1.0
+    return livarot.MNLMDP.from_function(
+        2, 4, 2, features=features, reward=reward, theta=[[0.0, 0.0], [0.0, 0.0]], param_bound=1.0
+    )
+
+
+def test_the_set_itself_is_for_two_outcomes_even_where_the_law_is_known():
+    with pytest.raises(LivarotError, match="has 3 outcomes"):
+        livarot.run(known_three_ways(), SoundLivarot(optimism="level set"), 3)
+    assert (livarot.run(known_three_ways(), SoundLivarot(), 20).optimism_gap >= -1e-9).all()
+
+
+def test_the_set_itself_where_nothing_is_unknown():
+    mdp = livarot.MNLMDP.from_function(
+        2, 2, 1, features=lambda h, s, a: ([1 - s], [[1.0]]), reward=np.ones((2, 2, 1)), theta=[[0.0], [0.0]]
+    )
+    assert (livarot.run(mdp, SoundLivarot(optimism="level set"), 3).regret == 0).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_state_may_go_on_with_another_level(level):
+    """The losses of the predictions are kept whatever the level is, and a plan over the set has its own ridge."""
+    mdp = envs.hard_chain(4, gap=0.1)
+    first = SoundLivarot(level=level)
+    _, state = play_agent(mdp, first, 15, seed=1)
+    _, usual = play_agent(mdp, SoundLivarot(), 15, seed=1)
+    if level != "prequential":  # then policies differ, and so do the data
+        assert (state.predicted > 0).all()
+    else:
+        np.testing.assert_array_equal(state.predicted, usual.predicted)
+    other = SoundLivarot(optimism="level set", reg=2.0)
+    plan = other.plan(mdp.problem, state, None)
+    renewed = other._state(mdp.problem, state.estimate.theta, state.history, state.predicted, state.episode)
+    np.testing.assert_array_equal(plan.value, other.plan(mdp.problem, renewed, None).value)

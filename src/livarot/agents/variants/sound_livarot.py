@@ -89,16 +89,20 @@ class SoundLivarot(BaseAgent[SoundState]):
         unit = Estimate(theta, gram / radius**2, whiten * radius)  # one radius for all stages: 1
         if self.optimism == "ellipsoid":
             return optimistic_plan(problem, unit, 1.0, self.rule)
-        level, pairs = 0.5 * radius[:, :, 0] ** 2, contrasts(problem).of_pair
+        # the level belongs to a ridge: that of this agent, whatever the state was made with
+        own = self._state(problem, theta, state.history, state.predicted, state.episode)
+        level, pairs = 0.5 * (self.beta_scale * own.radius) ** 2, contrasts(problem).of_pair
         reach = reach_of(problem, theta, state.history, self._reg(problem), level, float(problem.param_bound))
-        lower, upper = (np.where(pairs < 0, 0.0, bound[:, :, pairs]) for bound in (reach.lower, reach.upper))
+        lower, upper = np.zeros((2, *level.shape, len(pairs)))
+        moves = pairs >= 0
+        lower[:, :, moves], upper[:, :, moves] = (bound[:, :, pairs[moves]] for bound in (reach.lower, reach.upper))
         plan = plan_between(problem, lower, upper)
         return plan._replace(center=theta, gram=unit.gram, radius=np.ones(len(theta)))
 
     def update(self, problem: Problem, state: SoundState, episodes: Episodes) -> SoundState:
-        history, predicted = record(problem, state.history, episodes), state.predicted
-        if self.level == "prequential":
-            predicted = predicted_losses(problem, state.estimate.theta, episodes, predicted)
+        history = record(problem, state.history, episodes)
+        # whatever the level is: the state may go on with another one
+        predicted = predicted_losses(problem, state.estimate.theta, episodes, state.predicted)
         bound = float(problem.param_bound)
         fitted = fit_history(problem, state.estimate.theta, history, self._reg(problem), DECREMENT, bound=bound)
         return self._state(problem, fitted.theta, history, predicted, state.episode + 1)
