@@ -77,3 +77,11 @@ def test_refused():
         livarot.run([DRIFT, elsewhere], Uniform(), 5, seed=[0, 1])
     with pytest.raises(LivarotError, match="is not an MNLMDP"):
         livarot.run([DRIFT, "river"], Uniform(), 5, seed=[0, 1])
+
+
+def test_no_promise_where_theta_changes():
+    """Sets are proved to hold one theta*; a model that does not change within the run is one."""
+    agent = livarot.agents.SoundLivarot()
+    changed, early = (livarot.run(DRIFT, agent, n, seed=0).coverage() for n in (10, 5))
+    assert (changed.promised, changed.sound) == (None, False)
+    assert (early.promised, early.sound) == (0.95, True)

@@ -114,11 +114,14 @@ def _result(
 
 
 def _facts(truths: Sequence[Truth], agent: Agent[Any], n_episodes: int) -> dict[str, Any]:
-    """The facts of all models that were played."""
-    models: list[MNLMDP] = []
-    for truth in truths:
-        models += [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth]
-    return facts_of(models, declared(agent))
+    """The facts of all models that were played; what is promised of sets is promised of one theta*, not of several."""
+    played = [
+        [piece for _, piece in truth.pieces(n_episodes)] if isinstance(truth, Drifting) else [truth] for truth in truths
+    ]
+    facts = facts_of([model for models in played for model in models], declared(agent))
+    if any(len(models) > 1 for models in played):
+        facts["agent"] = {key: x for key, x in facts["agent"].items() if key != "sound"} | {"promised_coverage": None}
+    return facts
 
 
 def _terms(problem: Problem) -> int:
