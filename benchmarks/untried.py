@@ -21,6 +21,7 @@ WORSE = (0.0, 0.25, 0.5, 1.0)
 FIELD: dict[str, Any] = {
     "Livarot()": agents.Livarot(),
     "AdaptiveLivarot()": agents.AdaptiveLivarot(),
+    "AdaptiveLivarot(prior_fade=0.5)": agents.AdaptiveLivarot(prior_fade=0.5),
     "ThompsonLivarot()": agents.ThompsonLivarot(),
     "UCRLMNLLL()": agents.UCRLMNLLL(),
     "UCRLMNLOL()": agents.UCRLMNLOL(),

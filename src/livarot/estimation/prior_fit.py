@@ -144,6 +144,20 @@ def with_mean_unknown(problem: Problem, estimate: Estimate, pool: Pool) -> Estim
     return whitened(problem, estimate.theta, rows.pack(np.asarray(np.linalg.inv(total), dtype=np.float64)))
 
 
+def with_prior_faded(problem: Problem, estimate: Estimate, prior: Prior, weight: float) -> Estimate:
+    """The same estimate with the prior on what actions do counted ``weight`` <= 1 times in its Gram matrix.
+
+    gram = (Hessian of L) + P - (1 - weight) M P M, M = I - NN': where there are data this changes little; in a
+    direction without any, the standard deviation is that of the prior over sqrt(weight).
+    """
+    basis, rows = nuisance(problem), problem.rows
+    effects = prior.precision
+    if basis.shape[1] > 0:
+        rest = np.eye(problem.dim) - basis @ basis.T
+        effects = rows.pack(rest @ rows.unpack(effects) @ rest)
+    return whitened(problem, estimate.theta, estimate.gram - (1.0 - weight) * effects[:, None, :])
+
+
 @derived
 def nuisance(problem: Problem) -> FloatArray:
     """An orthonormal basis (d, q) of the directions that features touch and no contrast between actions does.

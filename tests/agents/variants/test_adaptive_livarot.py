@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import livarot
+from benchmarks import untried
 from livarot import envs
 from livarot.agents import AdaptiveLivarot, Livarot
 from livarot.agents.variants.adaptive_livarot import GUESS, block_sizes
@@ -65,6 +66,43 @@ def test_the_first_ridge_knows_the_ball():
     np.testing.assert_allclose(state.prior.precision[0], small.rows.pack_identity(6 / small.param_bound**2))
 
 
+@pytest.mark.parametrize("pooling", [False, True])
+def test_a_prior_that_fades(pooling):
+    """The Hessian with the prior on effects counted (1 + t)^-f times, entry by entry; the first plan is as before."""
+    mdp = envs.hard_chain(4, gap=0.1)
+    problem, agent = mdp.problem, AdaptiveLivarot(prior_fade=0.5, pooling=pooling)
+    _, state = play_agent(mdp, agent, 15, seed=1)
+    effect, common = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])  # the bias is what no action touches
+    precision = problem.rows.unpack(state.prior.precision)[0]
+    np.testing.assert_allclose(precision, effect * precision[0, 0] + common * precision[1, 1])
+    faded = problem.rows.unpack(state.estimate.gram)[0] - (1 - 16**-0.5) * effect * precision[0, 0]
+    scale = 2 * (0.1 if pooling else 0.05) * 2
+    if pooling:  # then the mean is unknown, too
+        moved = np.linalg.inv(faded)[:, :, 1] / state.pool.tau[0]
+        extra = state.pool.spread[0, 0, 0] * np.einsum("ki,kj->kij", moved, moved)
+        faded = np.linalg.inv(np.linalg.inv(faded) + extra)
+    plan = agent.plan(problem, state, None)
+    np.testing.assert_allclose(problem.rows.unpack(plan.gram)[0], faded / scale, rtol=1e-9)
+    first, usual = (x.plan(problem, x.init(problem), None) for x in (agent, AdaptiveLivarot(pooling=pooling)))
+    np.testing.assert_array_equal(first.gram, usual.gram)
+
+
+def test_a_prior_that_fades_without_end():
+    """However many episodes, and however fast: the sets stay finite."""
+    mdp = field.ragged()
+    _, state = play_agent(mdp, AdaptiveLivarot(), 5, seed=1)
+    for fade in (1.0, 1e300):
+        plan = AdaptiveLivarot(prior_fade=fade).plan(mdp.problem, state._replace(episode=10**9), None)
+        assert np.isfinite(plan.gram).all() and np.isfinite(plan.upper).all()
+
+
+def test_a_prior_that_fades_tries_what_looks_bad():
+    """The README's repair crews, three of whom look half a logit worse than they are: seldom tried, or in the end."""
+    mdp = untried.crews(0.5)
+    usual, fading = (untried.regret(mdp, AdaptiveLivarot(prior_fade=fade)) for fade in (0.0, 0.5))
+    assert usual > 500 > 50 > fading
+
+
 def test_sizes_of_blocks():
     problem = envs.river_swim(4, 3).problem
     sizes = np.diff(problem.rows.block_start)
@@ -81,7 +119,9 @@ def test_what_every_agent_must_do(tmp_path):
     field.assert_tiny(AdaptiveLivarot())
     field.assert_resumes(AdaptiveLivarot(), tmp_path)
     field.assert_resumes(AdaptiveLivarot(pooling=True), tmp_path, envs.hard_chain(4, gap=0.1))
+    field.assert_resumes(AdaptiveLivarot(prior_fade=0.5), tmp_path)
     field.assert_pure(AdaptiveLivarot(), field.ragged())
+    field.assert_pure(AdaptiveLivarot(prior_fade=0.5, pooling=True), envs.hard_chain(4, gap=0.1))
     field.assert_pure(AdaptiveLivarot(pooling=True), envs.hard_chain(4, gap=0.1))
     field.assert_learns(AdaptiveLivarot())
     field.assert_learns(AdaptiveLivarot(pooling=True, rule=JointMaximum()))

@@ -13,6 +13,11 @@ within a fifth of the sign oracle, but where stages differ it has more regret (d
 The bonuses of K stages add up in the value of the first state, and theta may lose the log-likelihood K scale d in all
 of them together: beyond ten stages that is kept constant.  With one scale for all, long chains are explored too much.
 
+**Actions that look bad.**  What is shrunk is believed: where known offsets, or bad luck, say that an action nobody has
+tried is worse, the tuned sets never reach far enough to try it.  With ``prior_fade`` = f > 0 the prior on what actions
+do counts (1 + t)^-f times in ``gram`` after t episodes (and as before in theta_hat).  The standard deviation of a
+direction without data then grows as (1 + t)^(f/2), and sooner or later it is tried; one with data hardly notices.
+
 Nothing is proved about these sets, and they do not cover theta*: ``beta_scale`` was tuned.  See
 :class:`livarot.agents.SoundLivarot` for sets with a proof.  Cost: Newton steps from the last estimate on counts
 (:mod:`livarot.estimation.history`); the prior is fitted anew after 1 + t//40 episodes.
@@ -41,6 +46,7 @@ from livarot.estimation.prior_fit import (
     nuisance,
     pooled_prior,
     with_mean_unknown,
+    with_prior_faded,
 )
 from livarot.model.derived import derived
 from livarot.model.episodes import Episodes, Estimate, Plan, check_estimate, check_shape
@@ -53,6 +59,7 @@ WEIGHT = 4.0  # parameters that the first guess of the variance counts for
 GUESS = PoolGuess(tau=0.1, weight=1.0, mean_reg=0.01)
 OFTEN = 40
 POOLED_SCALE, PLAIN_SCALE = 0.1, 0.05
+LEAST_WEIGHT = 1e-6  # of the prior in the sets, which rounding in a Hessian of many visits does not swallow
 FEW = 10  # parameters; more of them share the scale of this many
 
 
@@ -79,6 +86,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     reg: float = 1.0  # the first ridge, 1/v_0; if it is learned it begins at (d + 2)/B^2 where that is more
     learn_reg: bool = True  # learn the ridge (where nothing is pooled); False keeps the first
     pooling: bool = False  # shrink what no action touches towards a mean common to the stages: only where they agree
+    prior_fade: float = 0.0  # f: the prior counts (1 + t)^-f times in the sets; above 0 whatever looks bad is tried
     rule: Rule = field(default_factory=VarianceBonus)  # how the plan is optimistic
 
     def init(self, problem: Problem, n_replicas: int = 1) -> AdaptiveState:
@@ -94,6 +102,10 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     def plan(self, problem: Problem, state: AdaptiveState, rng: AgentRandom) -> Plan:
         pools, estimate = self._pools(problem), state.estimate
         check_estimate(problem, estimate)
+        if self.prior_fade > 0.0 and state.episode > 0:
+            check_shape("prior.precision", state.prior.precision, (len(estimate.theta), problem.rows.gram_size))
+            weight = max((1.0 + state.episode) ** -self.prior_fade, LEAST_WEIGHT)
+            estimate = with_prior_faded(problem, estimate, state.prior, weight)
         if pools:
             check_shape("pool.mean", state.pool.mean, (len(estimate.theta), nuisance(problem).shape[1]))
             estimate = with_mean_unknown(problem, estimate, state.pool)
