@@ -408,7 +408,13 @@ def _planning(mdp, bandit):
 
 def _theory(mdp, bandit):
     numbers = {"n_episodes": 1000, "failure_level": 0.05, "gap": 0.05, "horizon": 5, "dim": 3, "p": 0.3}
-    numbers |= {"model": mdp, "mdp": mdp, "region": 0.25, "episodes": np.zeros((1, HORIZON + 1), dtype=np.int64)}
+    numbers |= {
+        "models": [mdp, mdp],
+        "model": mdp,
+        "mdp": mdp,
+        "region": 0.25,
+        "episodes": np.zeros((1, HORIZON + 1), dtype=np.int64),
+    }
     numbers |= {"result": livarot.run(mdp, agents.Livarot.theory(10), 3)}
     calls = {}
     for name in theory.__all__:

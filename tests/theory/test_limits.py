@@ -8,28 +8,33 @@ import pytest
 
 import livarot
 from livarot import envs
+from livarot.envs.problems import hard
 from livarot.errors import LivarotError
 from livarot.simulation.streams import stream
-from livarot.theory import chain_log_rate, sign_oracle
+from livarot.theory import chain_log_rate, limits, sign_oracle
 from livarot.theory.limits import least_visits
 
 
-def twin(H, T, gap, d, seed, rule):
+def twin(H, T, gap, d, seed, rule, jitter=0.0):
     """One run of the oracle, loop by loop, judged by the library's planner."""
-    n = d - 1
+    n, bias = d - 1, [0.0] * H
     mdp = envs.hard_chain(H, dim=d, gap=gap, seed=seed)
+    if jitter:
+        drawn = stream(seed, "sign oracle bias").normal(0.0, jitter, (1, H))[0]
+        bias = [max(-3 * jitter, min(3 * jitter, float(e))) for e in drawn]
     vectors = list(itertools.product((-1, 1), repeat=n))
     p_best = 1 / H + n * gap
     tilt = math.log((1 - 1 / H) * p_best / (1 / H * (1 - p_best))) / n
 
-    def good(x, a):
-        return 1 / (1 + (H - 1) * math.exp(-tilt * sum(i * j for i, j in zip(x, a, strict=True))))
+    def good(x, a, h):
+        return 1 / (1 + (H - 1) * math.exp(bias[h] - tilt * sum(i * j for i, j in zip(x, a, strict=True))))
 
     draws = stream(seed, "sign oracle")
     truth = draws.integers(len(vectors), size=(1, H))[0]
     scale = 1 / abs(mdp.problem.features(0, 0, 0)[0, 0])
     theta = mdp.theta.copy()
     theta[:, :n] = tilt * scale * np.array([vectors[i] for i in truth])
+    theta[:, n] *= 1 + np.array(bias) / math.log(H - 1)
     mdp = livarot.MNLMDP(mdp.problem, theta)
     weight = np.ones((H, len(vectors))) / len(vectors)
     actions, total = [0] * H, 0.0
@@ -41,14 +46,14 @@ def twin(H, T, gap, d, seed, rule):
         total += optimum - livarot.evaluate(mdp, policy)[0, 0]
         u = draws.random((1, H))[0]
         for h in range(H):
-            p = [good(x, vectors[actions[h]]) for x in vectors]
+            p = [good(x, vectors[actions[h]], h) for x in vectors]
             falls = u[h] < p[truth[h]]
             weight[h] *= p if falls else 1 - np.array(p)
             weight[h] /= weight[h].sum()
             worth = (
                 weight[h]
                 if rule == "most probable"
-                else [sum(w * good(x, a) for w, x in zip(weight[h], vectors, strict=True)) for a in vectors]
+                else [sum(w * good(x, a, h) for w, x in zip(weight[h], vectors, strict=True)) for a in vectors]
             )
             actions[h] = next(i for i in range(len(vectors)) if worth[i] >= max(worth) * (1 - 1e-9))
             if falls:
@@ -63,6 +68,23 @@ def test_as_the_twin(H, d, gap, rule):
         found = sign_oracle(H, 40, gap, d, n_runs=1, seed=seed, rule=rule)
         assert found.regret[0] == pytest.approx(twin(H, 40, gap, d, seed, rule), abs=1e-9)
         assert found.curve[-1] == pytest.approx(found.mean, abs=1e-12)
+
+
+@pytest.mark.parametrize(("H", "d", "rule"), [(5, 2, "most probable"), (4, 3, "most probable"), (4, 3, "myopic")])
+def test_as_the_twin_where_stages_differ(H, d, rule):
+    for seed in (0, 1):
+        found = sign_oracle(H, 40, 0.05, d, bias_jitter=0.7, n_runs=1, seed=seed, rule=rule)
+        assert found.regret[0] == pytest.approx(twin(H, 40, 0.05, d, seed, rule, 0.7), abs=1e-9)
+
+
+def test_the_biases_are_those_of_the_environment():
+    """Cut at as many standard deviations, and the logit of going on is log(H-1) + e_h - bD x_h . a in both."""
+    assert limits.MOST_JITTER == hard.MOST_JITTER
+    mdp, plain = envs.jittered_chain(6, bias_jitter=0.8, seed=3), envs.hard_chain(6, gap=0.05, seed=3)
+    for h in range(6):
+        (on, off), (plain_on, plain_off) = (model.probabilities(h, h, 0) for model in (mdp, plain))
+        e = math.log(5) * (mdp.theta[h, 1] / plain.theta[h, 1] - 1)
+        assert math.log(on / off) == pytest.approx(math.log(plain_on / plain_off) + e)
 
 
 def test_both_rules_agree_for_one_sign():
@@ -117,8 +139,16 @@ def test_no_alternative_escapes(d):
     assert cost <= n * (good[0] - good[1]) / kl(good[1], good[0]) + 1e-9  # wrong in one sign at a time is one way
 
 
-@pytest.mark.parametrize(("arguments", "named"), [((5, 10, 0.1, 5), "dim"), ((5, 10, 0.9), "gap")])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"dim": 5}, "dim"),
+        ({"gap": 0.9}, "gap"),
+        ({"bias_jitter": 11.0}, "bias_jitter"),
+        ({"bias_jitter": -1.0}, "bias_jitter"),
+    ],
+)
 def test_bad_arguments(arguments, named):
     with pytest.raises(LivarotError) as caught:
-        sign_oracle(*arguments)
+        sign_oracle(**{"horizon": 5, "n_episodes": 10, "gap": 0.1} | arguments)
     assert caught.value.argument == named

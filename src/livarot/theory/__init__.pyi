@@ -5,6 +5,7 @@ from .bounds import Bound as Bound
 from .bounds import Settings as Settings
 from .bounds import regret_bound as regret_bound
 from .bounds import theory_settings as theory_settings
+from .candidates import candidate_oracle as candidate_oracle
 from .constants import Bracket as Bracket
 from .constants import Gaps as Gaps
 from .constants import TheoryWarning as TheoryWarning

@@ -4,7 +4,8 @@ At s_h an action a = x_h with m wrong signs reaches the good state with probabil
 
     g(y) = 1/(1 + (H-1) e^{-bD y}),      and loses  (g(n) - g(n - 2m)) DeltaV_{h+1},   DeltaV_{h+1} = (1 - q^{H-h})/p,
 
-p = g(n), q = 1 - p (:mod:`livarot.theory.lower`).
+p = g(n), q = 1 - p (:mod:`livarot.theory.lower`).  Where each stage has a bias e_h of its own
+(:func:`livarot.envs.jittered_chain`), H-1 is times e^{e_h}, and DeltaV_{h+1} = 1 + q_{h+1} DeltaV_{h+2}, 0 at the end.
 
 **The sign oracle** knows H, d, the base rate and the gap, and not x_h.  It keeps the exact posterior over the 2^n sign
 vectors of each stage, from a uniform prior, and plays the most probable one (the first among equals).  For d = 2 that
@@ -49,6 +50,8 @@ MOST_SIGNS = 3  # of the sign oracle: its posterior has 2^n entries for each of 
 MOST_CUTS = 200
 MOST_KINDS = 12  # signs of the rate of log T: the program has one unknown for each
 MOST_EPISODES = 10**8  # of the sign oracle
+MOST_JITTER = 3.0  # standard deviations at which jittered_chain cuts its biases
+MOST_BIAS = 10.0  # standard deviation of the stages' biases; beyond, good states are impossible or certain
 LEAST_TILT = 1e-6  # effects below have divergences that rounding swallows
 
 
@@ -68,8 +71,8 @@ class SignOracle(NamedTuple):
         return float(self.regret.std(ddof=1) / math.sqrt(len(self.regret))) if len(self.regret) > 1 else 0.0
 
 
-def _chain(horizon: int, gap: float, signs: int) -> tuple[FloatArray, FloatArray]:
-    """g(n - 2m) for m = 0..n wrong signs, and DeltaV_{h+1} for h = 1..H."""
+def _effect(horizon: int, gap: float, signs: int) -> float:
+    """bD, the effect of one sign on the logit of the good state."""
     delta = 1.0 / horizon
     if not 0.0 < gap < (1.0 - delta) / signs:
         raise bad("gap", f"is {gap:.6g}, outside (0, {(1.0 - delta) / signs:.6g})")
@@ -77,8 +80,17 @@ def _chain(horizon: int, gap: float, signs: int) -> tuple[FloatArray, FloatArray
     tilt = math.log((1.0 - delta) * best / (delta * (1.0 - best))) / signs
     if not tilt > LEAST_TILT:
         raise bad("gap", f"{gap:.6g} is lost in rounding beside {delta:.6g}", cure="take a larger one")
-    good = 1.0 / (1.0 + (horizon - 1.0) * np.exp(-tilt * (signs - 2.0 * np.arange(signs + 1))))
-    return good, (1.0 - (1.0 - best) ** np.arange(horizon - 1.0, -1.0, -1.0)) / best
+    return tilt
+
+
+def _chain(horizon: int, tilt: float, signs: int, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """g(n - 2m) for m = 0..n wrong signs, (., H, n+1), and DeltaV_{h+1} for h = 1..H; ``bias`` has e_h, (., H)."""
+    right = signs - 2.0 * np.arange(signs + 1)
+    good = 1.0 / (1.0 + (horizon - 1.0) * np.exp(bias[:, :, None] - tilt * right))
+    ahead = np.zeros_like(bias)
+    for h in range(horizon - 2, -1, -1):
+        ahead[:, h] = 1.0 + (1.0 - good[:, h + 1, 0]) * ahead[:, h + 1]
+    return good, ahead
 
 
 @checked(horizon=several, dim=several)
@@ -88,12 +100,14 @@ def sign_oracle(
     gap: float,
     dim: int = 2,
     *,
+    bias_jitter: float = 0.0,
     n_runs: int = 1000,
     seed: int = 0,
     rule: Literal["most probable", "myopic"] = "most probable",
 ) -> SignOracle:
     """The regret of the oracle that lacks only the signs, on ``hard_chain(horizon, dim=dim, gap=gap)``; d <= 4.
 
+    With ``bias_jitter`` it plays ``jittered_chain`` and knows the bias of each stage, drawn anew for every run.
     ``rule`` "myopic" plays the action of largest posterior probability of the good state instead.
 
     >>> found = sign_oracle(5, 200, 0.1, n_runs=50)
@@ -105,28 +119,38 @@ def sign_oracle(
         raise bad("dim", f"is {dim}", cure=f"take at most {MOST_SIGNS + 1}")
     if n_episodes > MOST_EPISODES:
         raise bad("n_episodes", f"is {n_episodes}", cure=f"take at most {MOST_EPISODES}")
+    if bias_jitter > MOST_BIAS:
+        raise bad("bias_jitter", f"is {bias_jitter:.6g}", cure=f"take at most {MOST_BIAS:g}")
     require_memory("n_runs", "the posteriors", 4 * n_runs * horizon * 4**signs)
-    good, ahead = _chain(horizon, gap, signs)
+    tilt, bias = _effect(horizon, gap, signs), np.zeros((1, horizon))
+    if bias_jitter > 0.0:
+        most = MOST_JITTER * bias_jitter
+        drawn = stream(seed, "sign oracle bias").normal(0.0, bias_jitter, (n_runs, horizon))
+        bias = np.clip(drawn, -most, most)
+    good, ahead = _chain(horizon, tilt, signs, bias)
     vectors = np.array(list(product((-1, 1), repeat=signs)))
-    reaches = good[(signs - vectors @ vectors.T) // 2]  # (actions, sign vectors)
-    hit, miss = np.log(reaches), np.log1p(-reaches)
+    wrong = (signs - vectors @ vectors.T) // 2  # (actions, sign vectors)
+    runs, stages = np.indices((n_runs, horizon))
+    shape = (n_runs, horizon, signs + 1)
+    good, hit, miss = (np.broadcast_to(x, shape) for x in (good, np.log(good), np.log1p(-good)))
     draws = stream(seed, "sign oracle")
     truth = draws.integers(len(vectors), size=(n_runs, horizon))
     weight = np.zeros((n_runs, horizon, len(vectors)))  # log posterior, up to a constant
     actions, total, curve = np.zeros((n_runs, horizon), dtype=np.int64), np.zeros(n_runs), np.empty(n_episodes)
     for t in range(n_episodes):
-        p = reaches[actions, truth]
+        p = good[runs, stages, wrong[actions, truth]]
         on = np.cumprod(np.concatenate((np.ones((n_runs, 1)), 1.0 - p[:, :-1]), axis=1), axis=1)
-        total += (on * (good[0] - p) * ahead).sum(axis=1)
+        total += (on * (good[:, :, 0] - p) * ahead).sum(axis=1)
         curve[t] = total.mean()
         falls = np.asarray(draws.random(p.shape) < p)
         before = np.concatenate((np.zeros((n_runs, 1), dtype=np.bool_), falls[:, :-1]), axis=1)
         seen = np.logical_not(np.asarray(np.logical_or.accumulate(before, axis=1)))
         r, h = np.nonzero(seen)
-        a = actions[r, h]
-        weight[r, h] += np.where(falls[r, h][:, None], hit[a], miss[a])
-        posterior = np.exp(weight[r, h] - weight[r, h].max(axis=1, keepdims=True))
-        value = posterior @ reaches.T if rule == "myopic" else posterior
+        kinds = (r[:, None], h[:, None], wrong[actions[r, h]])
+        weight[r, h] += np.where(falls[r, h][:, None], hit[kinds], miss[kinds])
+        value = np.exp(weight[r, h] - weight[r, h].max(axis=1, keepdims=True))  # the posterior, up to a factor
+        if rule == "myopic":
+            value = np.einsum("nx,nax->na", value, good[r, h][:, wrong])
         best = value.max(axis=1, keepdims=True)
         actions[r, h] = np.argmax(value >= best * (1.0 - 1e-12), axis=1)
     return SignOracle(total, curve)
@@ -143,8 +167,8 @@ def chain_log_rate(horizon: int, gap: float, dim: int = 2) -> float:
     if signs > MOST_KINDS:
         raise bad("dim", f"is {dim}", cure=f"take at most {MOST_KINDS + 1}")
     require_memory("horizon", "the stages", 4 * horizon)
-    good, ahead = _chain(horizon, gap, signs)
-    return float(ahead.sum() * least_visits(good, signs)[0])
+    good, ahead = _chain(horizon, _effect(horizon, gap, signs), signs, np.zeros((1, horizon)))
+    return float(ahead.sum() * least_visits(good[0, 0], signs)[0])
 
 
 def _kl(p: FloatArray, q: FloatArray) -> FloatArray:
