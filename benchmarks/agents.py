@@ -11,8 +11,11 @@ Exact regret after T = 1000 episodes on the problems below.  For every agent and
            largest of all that were tried: then the search ended before its budget was enough
 
 with mean, standard error, median, worst seed and the lock-in rate: the share of seeds that lose more than half of the
-uniform policy's regret in the last fifth of the episodes.  On the chain there is a column for the sign oracle
-(``livarot.theory.sign_oracle``).
+uniform policy's regret in the last fifth of the episodes.  There is a column for the oracle that lacks only the signs,
+on the chain, with a bias that differs between stages (which it knows) and without, and on ``park``
+(``livarot.theory.sign_oracle``, ``candidate_oracle``).  ``park`` has the published signs, all +1, and ``park-signs``
+new ones for each seed.  ICU-Sepsis is too large to be tuned, or for 200 seeds: default settings on the seeds
+1000..1019, and new plans after 1, 2, 3, 4, 6, 8, 11, ... patients for every agent, as in ``livarot sepsis``.
 
 Every result is one line of FILE, written when it is there: the same command goes on where it was interrupted, and
 several may share a file if they have different problems or agents.  ``--table`` prints FILE as two Markdown tables
@@ -42,8 +45,11 @@ import numpy as np
 
 import livarot
 from livarot import agents, envs
+from livarot.core.arrays import FloatArray
+from livarot.model.probabilities import transition_kernel
 from livarot.planning.optimistic.rules import JointMaximum, VarianceBonus
-from livarot.theory import sign_oracle
+from livarot.studies.sepsis.experiment import replan_times, survival, treat
+from livarot.theory import candidate_oracle, sign_oracle
 
 N_EPISODES = 1000
 HELD_OUT = range(1000, 1200)
@@ -71,10 +77,12 @@ def fresh(name: str, settings: dict[str, Any], seeds: Sequence[int]) -> list[liv
 CHAINS = {"chain-5": (5, 2), "chain-10": (10, 2), "chain-20": (20, 2), "chain-30": (30, 2)}
 CHAINS |= {"chain-5-d4": (5, 4), "chain-10-d4": (10, 4), "chain-20-d4": (20, 4)}
 PROBLEMS: dict[str, Models] = {name: partial(chains, *size, 0.0) for name, size in CHAINS.items()}
-PROBLEMS |= {"jitter-.5": partial(chains, 10, 2, 0.5), "jitter-1": partial(chains, 10, 2, 1.0)}
+JITTERED = {"jitter-.5": 0.5, "jitter-1": 1.0}
+PROBLEMS |= {name: partial(chains, 10, 2, jitter) for name, jitter in JITTERED.items()}
 PROBLEMS |= {
     "kl-robust": partial(same, "kl-robust", {"n_states": 12, "horizon": 8}),
     "park": partial(same, "park-two-state", {}),
+    "park-signs": partial(fresh, "park-two-state", {}),
     "maintenance": partial(same, "machine-maintenance", {}),
     "six-arms": partial(same, "six-arms", {}),
     "small-sigma": partial(same, "random", {"horizon": 8, "gap": 0.05, "sigma_bar": 0.005}),
@@ -82,7 +90,11 @@ PROBLEMS |= {
     "river-unknown": partial(same, "river-swim-unknown", {}),
     "lock": partial(fresh, "combination-lock", {}),
     "sparse": partial(fresh, "sparse", {}),
+    "sepsis-d4": partial(same, "icu-sepsis", {}),
+    "sepsis-d5": partial(same, "icu-sepsis", {"learn_nominal": True}),
 }
+HOSPITALS = ("sepsis-d4", "sepsis-d5")
+FEW_HELD_OUT = range(1000, 1020)
 
 
 def powers(first: float, last: float, step: float = 0.5) -> list[float]:
@@ -104,6 +116,7 @@ FIELD: dict[str, tuple[Any, Choices]] = {  # the default, and the coarse grid of
     "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
+    "adaptive-livarot-fading": (agents.AdaptiveLivarot(prior_fade=0.5), {}),
     "sound-livarot": (agents.SoundLivarot(), {}),
     "livarot-paper": (agents.Livarot.paper(), {"beta_scale": ONE}),
     "ucrl-mnl-ol": (agents.UCRLMNLOL(), RIVAL),
@@ -159,13 +172,29 @@ def shown(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: x if isinstance(x, float) else type(x).__name__ for name, x in settings.items()}
 
 
+def treated(mdp: livarot.MNLMDP, agent: Any, seeds: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """In a hospital: the regret (seeds, patients), with few plans, and that of the uniform policy (seeds,)."""
+    kernel, times, problem = transition_kernel(mdp), replan_times(N_EPISODES), mdp.problem
+    even = np.full((problem.horizon, problem.n_states, problem.n_actions), 1.0 / problem.n_actions)
+    optimum = float(problem.start @ livarot.solve(mdp).value[0])
+    # one after the other: a plan has millions of numbers
+    alive = np.concatenate([treat(mdp, kernel, agent, [seed], times, lambda _: None)[0] for seed in seeds])
+    regret = np.repeat(optimum - alive[:, :-1], np.diff(times), axis=1)
+    return regret, np.full(len(seeds), optimum - survival(mdp, even))
+
+
 def played(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]:
     """Regret over seeds, with what a mean hides."""
     models = PROBLEMS[problem](seeds)
     begin = time.process_time()
-    regret = livarot.run(models, agent, N_EPISODES, seed=seeds).regret
-    seconds = time.process_time() - begin
-    uniform = livarot.run(models, agents.Uniform(), 1, seed=seeds).regret[:, 0]
+    if problem in HOSPITALS:
+        seeds = FEW_HELD_OUT
+        regret, uniform = treated(models, agent, seeds)
+        seconds = time.process_time() - begin
+    else:
+        regret = livarot.run(models, agent, N_EPISODES, seed=seeds).regret
+        seconds = time.process_time() - begin
+        uniform = livarot.run(models, agents.Uniform(), 1, seed=seeds).regret[:, 0]
     final, last = regret.sum(axis=1), regret[:, -N_EPISODES // 5 :].mean(axis=1)
     draws = np.random.default_rng(1).choice(final, (4000, len(final))).mean(axis=1)
     return {
@@ -233,17 +262,30 @@ def tried_once(problem: str, agent: Any, seeds: Sequence[int]) -> dict[str, Any]
     return {"mean": float(result.regret.sum(axis=1).mean())}
 
 
-def oracle_of(store: Store, problem: str) -> float | None:
-    """The mean regret of the sign oracle, on the chain."""
-    if problem not in CHAINS:
-        return None
-    horizon, dim = CHAINS[problem]
+def oracle_of(store: Store, problem: str) -> None:
+    """The regret of the oracle that lacks only the signs, where there are signs."""
+    if problem in CHAINS:
+        horizon, dim = CHAINS[problem]
+        found = partial(sign_oracle, horizon, N_EPISODES, 0.5 / horizon, dim, n_runs=4000 if dim == 2 else 1000)
+    elif problem in JITTERED:
+        found = partial(sign_oracle, 10, N_EPISODES, 0.05, bias_jitter=JITTERED[problem], n_runs=4000)
+    elif problem in ("park", "park-signs"):
+        found = partial(candidate_oracle, parks(), N_EPISODES, n_runs=4000)
+    else:
+        return
 
     def made() -> dict[str, Any]:
-        found = sign_oracle(horizon, N_EPISODES, 0.5 / horizon, dim, n_runs=4000 if dim == 2 else 1000)
-        return {"mean": found.mean, "se": found.se, "worst": float(found.regret.max())}
+        oracle = found()
+        return {"mean": oracle.mean, "se": oracle.se, "worst": float(oracle.regret.max())}
 
-    return float(store.of(f"{problem}/sign-oracle", made)["mean"])
+    store.of(f"{problem}/sign-oracle", made)
+
+
+def parks() -> list[livarot.MNLMDP]:
+    """The two-state problem with each vector of signs."""
+    mdp = envs.make("park-two-state")
+    signs = [np.append(x, 1.0) for x in product((-1.0, 1.0), repeat=mdp.problem.dim - 1)]
+    return [livarot.MNLMDP(mdp.problem, np.abs(mdp.theta) * x) for x in signs]
 
 
 def rows_of(store: Store) -> list[dict[str, Any]]:
@@ -321,7 +363,7 @@ def main() -> int:
             if problem not in ONLY.get(name, PROBLEMS):
                 continue
             found = store.of(f"{problem}/{name}/default", partial(played, problem, FIELD[name][0], HELD_OUT))
-            if FIELD[name][1] and not options.no_tuning:
+            if FIELD[name][1] and not options.no_tuning and problem not in HOSPITALS:
                 found = tuned(store, problem, name)
             print(f"{problem:14} {name:24} {found['mean']:9.4g} ± {found['se']:.2g}", file=sys.stderr, flush=True)
     return 0

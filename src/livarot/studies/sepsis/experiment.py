@@ -171,17 +171,18 @@ def _learn(mdp: MNLMDP, agent: Agent[Any], seeds: Sequence[int], times: IntArray
     pair_blocks(mdp.problem), mdp.problem.nodes  # made once, before the threads share them
 
     def work(part: tuple[int, int], count: Count) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _treat(mdp, kernel, agent, seeds[slice(*part)], times, count)
+        alive, belief, state = treat(mdp, kernel, agent, seeds[slice(*part)], times, count)
+        return alive, belief, state.estimate.theta[:, 0]
 
     found = runner.all(work, list(pairwise(cuts)))
     alive, belief, theta = (np.concatenate([part[k] for part in found]) for k in range(3))
     return Curve(mdp.problem.dim, times, alive, belief, mdp.problem.original_theta(theta))
 
 
-def _treat(
+def treat(
     mdp: MNLMDP, kernel: Kernel, agent: Agent[Any], seeds: Sequence[int], times: IntArray, count: Count
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Survival and belief (seeds, plans), and the last estimates (seeds, d)."""
+) -> tuple[FloatArray, FloatArray, Any]:
+    """Any agent, with a new plan at each of ``times``: survival and belief (seeds, plans), and its last state."""
     problem, last = mdp.problem, int(times[-1])
     luck = Draws.of_environment(seeds, problem.horizon).block(0, last)
     no_actions = np.empty((len(seeds), 0))
@@ -198,4 +199,4 @@ def _treat(
             state = agent.update(problem, state, episodes)
             count(0)
         count(len(seeds))
-    return alive, belief, state.estimate.theta[:, 0]
+    return alive, belief, state
