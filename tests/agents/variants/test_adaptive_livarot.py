@@ -19,10 +19,10 @@ def test_without_pooling_the_ridge_is_learned():
     mdp = field.ragged()
     log, end = play_agent(mdp, AdaptiveLivarot(), 60, seed=1)
     fits = [t for t in range(60) if log["states"][t + 1].next_fit != log["states"][t].next_fit]
-    assert fits[:5] == [0, 1, 2, 3, 4] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
-    last = log["states"][fits[-1] + 1]
+    assert fits[:5] == [1, 2, 3, 4, 5] and fits[-1] - fits[-2] == 2  # after 1 + t//40 episodes
+    before, last = log["states"][fits[-1]], log["states"][fits[-1] + 1]
     first = AdaptiveLivarot().first_ridge(mdp.problem)
-    learned = learned_prior(mdp.problem, last.estimate, 4.0, 1.0 / first)
+    learned = learned_prior(mdp.problem, before.estimate, 4.0, 1.0 / first)
     np.testing.assert_array_equal(last.prior.precision, learned.precision)
     assert last.prior.precision[0, 0] != first
     assert end.pool.mean.shape == (1, 0)
@@ -66,6 +66,19 @@ def test_the_first_ridge_knows_the_ball():
     np.testing.assert_allclose(state.prior.precision[0], small.rows.pack_identity(6 / small.param_bound**2))
 
 
+def data_hessians(mdp, state):
+    """The Hessian of each stage's log-likelihood at the estimate, without a prior: two outcomes in every pair seen."""
+    problem, history, theta = mdp.problem, state.history, state.estimate.theta[0]
+    total = np.zeros((problem.horizon, problem.dim, problem.dim))
+    for h, s, a in np.ndindex(problem.horizon, problem.n_states, problem.n_actions):
+        seen = history.pairs[0, h, : history.used[0, h]] == problem.pair(h, s, a)
+        for counts in history.counts[0, h, : history.used[0, h]][seen]:
+            phi, p = problem.features(h, s, a), problem.probabilities(theta, h, s, a)
+            if len(phi) == 2:
+                total[h] += counts.sum() * p[0] * p[1] * np.outer(phi[0] - phi[1], phi[0] - phi[1])
+    return total
+
+
 @pytest.mark.parametrize("pooling", [False, True])
 def test_a_prior_that_fades(pooling):
     """The Hessian with the prior on effects counted (1 + t)^-f times, entry by entry; the first plan is as before."""
@@ -75,6 +88,8 @@ def test_a_prior_that_fades(pooling):
     effect, common = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])  # the bias is what no action touches
     precision = problem.rows.unpack(state.prior.precision)[0]
     np.testing.assert_allclose(precision, effect * precision[0, 0] + common * precision[1, 1])
+    data = problem.rows.unpack(state.estimate.gram)[0] - precision  # the pool has moved on in the direction of the bias
+    np.testing.assert_allclose(data_hessians(mdp, state)[:, 0], data[:, 0])
     faded = problem.rows.unpack(state.estimate.gram)[0] - (1 - 16**-0.5) * effect * precision[0, 0]
     scale = 2 * (0.1 if pooling else 0.05) * 2
     if pooling:  # then the mean is unknown, too

@@ -117,17 +117,16 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
         return optimistic_plan(problem, unit, 1.0, self.rule)
 
     def update(self, problem: Problem, state: AdaptiveState, episodes: Episodes) -> AdaptiveState:
-        history, t = record(problem, state.history, episodes), state.episode + 1
-        estimate = fit_prior(problem, state.estimate.theta, history, state.prior)
-        if t < state.next_fit:
-            return AdaptiveState(estimate, history, state.prior, state.pool, t, state.next_fit)
-        pool, prior = state.pool, state.prior
-        if self._pools(problem):
+        history, t, pools = record(problem, state.history, episodes), state.episode + 1, self._pools(problem)
+        prior, pool, next_fit = state.prior, state.pool, state.next_fit
+        if self.learn_reg and not pools and state.episode >= next_fit:  # now, so that gram always has this prior in it
+            prior = learned_prior(problem, state.estimate, WEIGHT, 1.0 / self.first_ridge(problem))
+            next_fit = t + state.episode // OFTEN
+        estimate = fit_prior(problem, state.estimate.theta, history, prior)
+        if pools and t >= next_fit:
             pool = fit_pool(problem, estimate, pool, GUESS)
-            prior = pooled_prior(problem, pool, self.reg)
-        elif self.learn_reg:
-            prior = learned_prior(problem, estimate, WEIGHT, 1.0 / self.first_ridge(problem))
-        return AdaptiveState(estimate, history, prior, pool, t, t + 1 + t // OFTEN)
+            prior, next_fit = pooled_prior(problem, pool, self.reg), t + 1 + t // OFTEN
+        return AdaptiveState(estimate, history, prior, pool, t, next_fit)
 
     def first_ridge(self, problem: Problem) -> float:
         """``reg``, or (d + 2)/B^2 if that is larger: B^2/(d+2) is the variance of an entry over the B-ball."""
