@@ -60,6 +60,7 @@ LOGS = ("uniform", "expert", "habit")
 PLANS = ("nominal", "pessimistic", "pessimistic 50 %", "KL-robust", "optimistic")
 DISTANCES = {"near": 0.5, "far": 0.9}
 COLOUR = dict(zip(PLANS, ("#222222", "#0072B2", "#56B4E9", "#009E73", "#E69F00"), strict=True))
+MARKER = dict(zip(PLANS, "osD^v", strict=True))
 
 
 class Ward(NamedTuple):
@@ -217,10 +218,12 @@ def draw(found: dict[tuple[str, int], dict[str, Any]]) -> Figure:
         cells = [found[kind, n] for n in sizes]
         for j, name in enumerate(PLANS):
             means = np.array([_mean(cell["true"][:, j]) for cell in cells])
-            axes.errorbar(sizes, means[:, 0], yerr=means[:, 1], color=COLOUR[name], marker="o", ms=4, label=name)
+            beside = np.array(sizes) * 1.06 ** (j - len(PLANS) // 2)  # equal values stay visible
+            style = {"color": COLOUR[name], "marker": MARKER[name], "ms": 5}
+            axes.errorbar(beside, means[:, 0], yerr=means[:, 1], linewidth=1.0, label=name, **style)
             if name in ("nominal", "pessimistic"):
                 claims = [cell["claim"][:, j].mean() for cell in cells]
-                axes.plot(sizes, claims, color=COLOUR[name], linestyle=":", label=f"{name}: claimed")
+                axes.plot(beside, claims, linestyle=":", mfc="none", label=f"{name}: claimed", **style)
         axes.axhline(float(cells[0]["best"].mean()), color="0.6", linewidth=1.0, label="optimum")
         axes.axhline(float(cells[0]["behaviour"].mean()), color="0.6", linewidth=1.0, linestyle="--", label="the log")
         axes.set(xscale="log", xlabel="logged episodes", title=f"{kind} log")
