@@ -1,13 +1,16 @@
 """The sepsis demonstration: deterministic, honest lines, files complete; learning itself is marked slow."""
 
 from importlib.util import find_spec
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import livarot
+from livarot import agents, envs
+from livarot.model.probabilities import transition_kernel
 from livarot.studies.sepsis import experiment
-from livarot.studies.sepsis.experiment import Curve, replan_times, sepsis_study
+from livarot.studies.sepsis.experiment import Curve, replan_times, sepsis_study, treat
 
 installed = pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="needs the package icu-sepsis")
 
@@ -26,6 +29,35 @@ def test_replan_times():
 def test_lost_patients_by_hand():
     curve = Curve(4, np.array([0, 1, 3]), np.array([[0.5, 0.6, 0.9]]), np.zeros((1, 3)), np.zeros((1, 4)))
     assert curve.lost(0.8) == pytest.approx([0.3 + 2 * 0.2])  # one patient with the first plan, two with the second
+
+
+class Recorder(agents.Uniform):
+    """Draws its actions, and keeps what it saw."""
+
+    seen: ClassVar[list] = []
+
+    def update(self, problem, state, episodes):
+        self.seen.append(tuple(np.array(x) for x in episodes))
+        return state
+
+
+def test_treating_anybody_with_a_plan_each_is_a_run():
+    """Where every patient has a new plan, any agent does what it does in ``livarot.run``."""
+    mdp, times, seeds = envs.hard_chain(4, gap=0.1), np.arange(21), [3, 5]
+    optimum = mdp.problem.start @ livarot.solve(mdp).value[0]
+    for agent in (agents.AdaptiveLivarot(), agents.ThompsonLivarot(), agents.Uniform()):
+        alive, _, _ = treat(mdp, transition_kernel(mdp), agent, seeds, times, lambda _: None)
+        regret = livarot.run(mdp, agent, 20, seed=seeds).regret
+        np.testing.assert_allclose(optimum - alive[:, :-1], regret, atol=1e-12)
+
+
+def test_policies_that_draw_their_actions_draw_those_of_the_seed():
+    mdp, agent = envs.river_swim(5, 4), Recorder()
+    policy = agents.Uniform().init(mdp.problem).policy[0]
+    treat(mdp, transition_kernel(mdp), agent, [7], np.array([0, 2, 9]), lambda _: None)
+    expected = livarot.simulate(mdp, policy, 9, seed=7)
+    for seen, told in zip(zip(*agent.seen, strict=True), expected, strict=True):
+        np.testing.assert_array_equal(np.concatenate(seen), told)
 
 
 @installed

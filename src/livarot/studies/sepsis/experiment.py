@@ -185,7 +185,7 @@ def treat(
     """Any agent, with a new plan at each of ``times``: survival and belief (seeds, plans), and its last state."""
     problem, last = mdp.problem, int(times[-1])
     luck = Draws.of_environment(seeds, problem.horizon).block(0, last)
-    no_actions = np.empty((len(seeds), 0))
+    actions = Draws.of_actions(seeds, problem.horizon).block(0, last)  # for policies that draw them
     rng, check = AgentRandom(seeds), PlanCheck(problem, len(seeds), agent.name)
     state = agent.init(problem, len(seeds))
     alive, belief = np.empty((len(seeds), len(times))), np.empty((len(seeds), len(times)))
@@ -195,7 +195,7 @@ def treat(
         belief[:, k] = np.nan if plan.start_value is None else plan.start_value
         alive[:, k] = [survival(mdp, policy) for policy in plan.policy]
         for patient in range(first, end):
-            episodes = play(problem, kernel.prob[None], kernel.base, plan.policy, luck[patient], no_actions)
+            episodes = play(problem, kernel.prob[None], kernel.base, plan.policy, luck[patient], actions[patient])
             state = agent.update(problem, state, episodes)
             count(0)
         count(len(seeds))
