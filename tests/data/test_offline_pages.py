@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from benchmarks import offline
 from docs.img import draw_policies
 from livarot.cli.app import app
+from tests.support.printed import same_binomials
 
 ROOT = Path(__file__).parents[2]
 PAGES = {name: ROOT / "docs" / name for name in ("csv_to_policy.md", "log_enough.md")}
@@ -48,6 +49,7 @@ def test_the_commands(folder):
     assert "from step 4 on no logged episode follows the policy" in told[3]
 
 
+@same_binomials
 def test_the_table_and_the_figure():
     found = draw_policies.rows()
     page = PAGES["csv_to_policy.md"].read_text(encoding="utf-8")

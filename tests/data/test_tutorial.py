@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from livarot.cli.app import app
+from tests.support.printed import same_binomials
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -37,6 +38,7 @@ def test_the_commands(folder):
     assert first["robust"] < first["nominal"] < first["hopeful"]
 
 
+@same_binomials
 def test_the_examples(folder):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, tried = doctest.testfile(str(PAGE), module_relative=False, optionflags=flags)

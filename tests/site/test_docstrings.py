@@ -6,7 +6,7 @@ import inspect
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sitekit.docstrings import blocks, escaped, to_rst
 from sitekit.names import public_names
@@ -50,6 +50,7 @@ def test_markup_that_is_meant_stays():
     assert escaped("see ``livarot.run``", link) == "see :py:obj:`livarot.run <livarot.run>`"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab *_|`:[]\\-.>\n'", max_size=80))
 def test_whatever_is_written_can_be_read(text):
     document(to_rst(inspect.cleandoc(text).splitlines()))

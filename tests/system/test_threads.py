@@ -100,7 +100,8 @@ in_threads(work, [1, 2], 2)
 
 def seconds_until_heard(code: str) -> float:
     """Seconds from Ctrl-C in the middle of a program's threads to the KeyboardInterrupt in its main thread."""
-    lines = ["import time", "try:", *(f"    {line}" for line in code.splitlines())]
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
+    lines = ["import signal, time", heard, "try:", *(f"    {line}" for line in code.splitlines())]
     lines += ["except KeyboardInterrupt:", "    print(time.monotonic(), flush=True)"]  # all processes share this clock
     program = subprocess.Popen([sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, text=True)
     try:

@@ -356,8 +356,35 @@ def mle(samples, ridge, dim, radius=None):
     for _ in range(3):  # past the point where differences of the objective are rounding noise
         x = x - np.linalg.solve(curvature(x), slope(x))
     if radius is not None and math.sqrt(dot(x, x)) > radius:
-        x = minimise_on(objective, slope, x * radius / np.linalg.norm(x), [ball(dim, radius)], np.eye(dim))
+        x = on_the_sphere(slope, curvature, x, radius)
     return np.asarray(x)
+
+
+def on_the_sphere(slope, curvature, x, radius):
+    """argmin over the ball, where the minimum x over R^d is outside: slope(y) + lam y = 0 with |y| = radius.
+
+    For each lam > 0 Newton's method from the last point; |y| falls as lam grows, so lam is bracketed and bisected.
+    """
+    eye, y = np.eye(len(x)), np.asarray(x)
+
+    def point(lam):
+        z = y
+        for _ in range(100):
+            step = np.linalg.solve(curvature(z) + lam * eye, slope(z) + lam * z)
+            z = z - step
+            if np.linalg.norm(step) < 1e-16 * (1 + np.linalg.norm(z)):
+                break
+        return z
+
+    low, high = 0.0, 1.0
+    while np.linalg.norm(point(high)) > radius:
+        low, high = high, 4.0 * high
+        y = point(low)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        y = point(middle)
+        low, high = (middle, high) if np.linalg.norm(y) > radius else (low, middle)
+    return y * radius / np.linalg.norm(y)
 
 
 # ---------------------------------------------------------------- instances
