@@ -19,7 +19,8 @@ new ones for each seed.  ICU-Sepsis is too large to be tuned, or for 200 seeds: 
 
 Every result is one line of FILE, written when it is there: the same command goes on where it was interrupted, and
 several may share a file if they have different problems or agents.  ``--table`` prints FILE as two Markdown tables
-(means, and what a mean hides), ``--json`` as the list that ``benchmarks.agents_figure`` draws.  RiverSwim with known
+(means, and what a mean hides), ``--json`` as the list that ``benchmarks.agents_figure`` draws, both of the problems and
+agents that are named.  RiverSwim with known
 reachable sets is historical (the plan at theta = 0 is optimal) and not among the problems.
 """
 
@@ -116,7 +117,6 @@ FIELD: dict[str, tuple[Any, Choices]] = {  # the default, and the coarse grid of
     "adaptive-livarot-pooled": (agents.AdaptiveLivarot(pooling=True), ADAPTIVE),
     "bonus-livarot": (agents.BonusLivarot(), OMD),
     "thompson-livarot": (agents.ThompsonLivarot(), OMD),
-    "adaptive-livarot-fading": (agents.AdaptiveLivarot(prior_fade=0.5), {}),
     "sound-livarot": (agents.SoundLivarot(), {}),
     "livarot-paper": (agents.Livarot.paper(), {"beta_scale": ONE}),
     "ucrl-mnl-ol": (agents.UCRLMNLOL(), RIVAL),
@@ -288,11 +288,11 @@ def parks() -> list[livarot.MNLMDP]:
     return [livarot.MNLMDP(mdp.problem, np.abs(mdp.theta) * x) for x in signs]
 
 
-def rows_of(store: Store) -> list[dict[str, Any]]:
+def rows_of(store: Store, problems: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
     """What is there, one row per problem and agent, for the table and the figure."""
     rows = []
-    for problem in PROBLEMS:
-        for name in FIELD:
+    for problem in problems:
+        for name in names:
             default = store.rows.get(f"{problem}/{name}/default")
             best = store.rows.get(f"{problem}/{name}/tuned", default)
             if default is None or best is None:
@@ -305,12 +305,17 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
     return rows
 
 
+def number(mean: float, se: float) -> str:
+    """A mean with its standard error; neither is shown where it is only rounding."""
+    return ("0" if mean < 1e-9 else f"{mean:.3g}") + (f"±{se:.2g}" if se > 1e-9 * (1.0 + mean) else "")
+
+
 def mean_cell(row: dict[str, Any]) -> str:
     """Default, and tuned after a bar; * where the best point was the smallest or largest that was tried."""
-    text = "{default_mean:.3g}±{default_se:.2g}".format(**row)
+    text = number(row["default_mean"], row["default_se"])
     if not row["tuned"]:
         return text
-    return text + " / {regret_mean:.3g}±{regret_se:.2g}".format(**row) + ("\\*" if row["regret_edge"] else "")
+    return f"{text} / {number(row['regret_mean'], row['regret_se'])}" + ("\\*" if row["regret_edge"] else "")
 
 
 def tail_cell(row: dict[str, Any]) -> str:
@@ -323,9 +328,8 @@ def tail_cell(row: dict[str, Any]) -> str:
     return " / ".join(texts)
 
 
-def table(store: Store, cell: Callable[[dict[str, Any]], str]) -> str:
+def table(store: Store, rows: list[dict[str, Any]], cell: Callable[[dict[str, Any]], str]) -> str:
     """Markdown, a line per problem and a column per agent."""
-    rows = rows_of(store)
     names = [name for name in FIELD if any(row["agent"] == name for row in rows)]
     by = {(row["env"], row["agent"]): row for row in rows}
     lines = ["| problem | sign oracle | " + " | ".join(names) + " |", "|---|---:|" + "---:|" * len(names)]
@@ -348,15 +352,15 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print what is there as Markdown, and compute nothing")
     parser.add_argument("--json", action="store_true", help="print what is there as JSON, and compute nothing")
     options = parser.parse_args()
-    store = Store(options.store)
-    if options.table or options.json:
-        tables = table(store, mean_cell) + "\n\n" + table(store, tail_cell)
-        print(tables if options.table else json.dumps(rows_of(store), indent=1))
-        return 0
-    problems, names = options.only.split(","), options.agents.split(",")
+    store, problems, names = Store(options.store), options.only.split(","), options.agents.split(",")
     unknown = [x for x in problems if x not in PROBLEMS] + [x for x in names if x not in FIELD]
     if unknown:
         parser.error(f"no {unknown[0]!r}; problems: {', '.join(PROBLEMS)}; agents: {', '.join(FIELD)}")
+    if options.table or options.json:
+        rows = rows_of(store, problems, names)
+        tables = table(store, rows, mean_cell) + "\n\n" + table(store, rows, tail_cell)
+        print(tables if options.table else json.dumps(rows, indent=1))
+        return 0
     for problem in problems:
         oracle_of(store, problem)
         for name in names:

@@ -1,9 +1,11 @@
 """What one default can have on all problems at once: ``python -m benchmarks.frontier --store FILE [--table]``.
 
 ``AdaptiveLivarot`` with one setting changed at a time, on the problems that have a goal: exact regret after 1000
-episodes over that goal, mean of the tuning seeds 0..199, lock-ins in brackets where there are any.  A column below 1
-in all rows would be a default that meets every goal.  The last row is the oracle that lacks only the signs, where there
+episodes over that goal, mean of the tuning seeds 0..199, lock-ins in brackets where there are any.  A row below 1 in
+all columns would be a default that meets every goal.  The last row is the oracle that lacks only the signs, where there
 are signs.  Results are lines of FILE, so the command goes on where it was interrupted.
+
+``--held-out FILE`` prints the goals beside what ``benchmarks.agents`` wrote to FILE, on the held-out seeds.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agents import PROBLEMS, Store, oracle_of, played
+from benchmarks.agents import FIELD, PROBLEMS, Store, number, oracle_of, played
 from livarot import agents
 from livarot.planning.optimistic.rules import JointMaximum
 
@@ -67,11 +69,44 @@ def table(store: Store) -> str:
     return "\n".join(lines)
 
 
+def verdict(row: dict[str, Any] | None, goal: float) -> tuple[str, str]:
+    """A result, and whether it meets the goal."""
+    if row is None:
+        return "–", "–"
+    near = row["mean"] - row["se"] <= goal
+    return number(row["mean"], row["se"]), "met" if row["mean"] <= goal else f"not met{', within 1 s.e.' * near}"
+
+
+def goals(store: Store) -> str:
+    """Markdown: the goals, what the default has on held-out seeds, and the best tuned agent of the field there."""
+    lines = [
+        "| problem | goal | sign oracle | `AdaptiveLivarot()` | | with pooling | | best tuned agent |",
+        "|---|---:|---:|---:|---|---:|---|---|",
+    ]
+    for problem, goal in GOALS.items():
+        default, pooled, oracle = (
+            store.rows.get(f"{problem}/{name}")
+            for name in ("adaptive-livarot/default", "adaptive-livarot-pooled/default", "sign-oracle")
+        )
+        tuned = {name: store.rows.get(f"{problem}/{name}/tuned") for name in FIELD}
+        best, row = min(((name, row) for name, row in tuned.items() if row), key=lambda pair: pair[1]["mean"])
+        cells = [problem, f"{goal:g}", f"{oracle['mean']:.3g}" if oracle else "–"]
+        cells += [*verdict(default, goal), *verdict(pooled, goal), f"{best}, {number(row['mean'], row['se'])}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--store", type=Path, required=True, help="the file of results, which grows")
+    parser.add_argument("--store", type=Path, help="the file of results, which grows")
     parser.add_argument("--table", action="store_true", help="print what is there as Markdown, and compute nothing")
+    parser.add_argument("--held-out", type=Path, help="results of benchmarks.agents: print the goals beside them")
     options = parser.parse_args()
+    if options.held_out is not None:
+        print(goals(Store(options.held_out)))
+        return 0
+    if options.store is None:
+        parser.error("--store or --held-out is needed")
     store = Store(options.store)
     if options.table:
         print(table(store))
