@@ -53,3 +53,10 @@ def test_a_matrix_without_a_factor_is_flagged_and_stays_finite(a):
     assert not factor_dense(a, low)
     solve_dense(low, x)
     assert np.isfinite(low).all() and np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("first", [0.0, -1.0])
+def test_a_diagonal_entry_that_is_not_positive(first):
+    low = np.zeros((3, 3))
+    assert not factor_dense(np.array([[first, 1e5, 1e5], [1e5, 1.0, 1.0], [1e5, 1.0, 1.0]]), low)
+    assert np.isfinite(low).all()

@@ -191,3 +191,92 @@ def test_collinear_features_do_not_shrink_the_set():
                 assert (x.T * mpmath.matrix(problem.rows.unpack(found.gram)[0, 0].tolist()) * x)[0] <= (
                     x.T * whole * x
                 )[0] * (1 + mpmath.mpf("1e-9"))
+
+
+def pair_of_opposites(contrasts, bound, common=0.0):
+    """A state per contrast, one stage, with the two outcomes common + contrast and common."""
+    n, d = contrasts.shape
+    return livarot.MNLMDP.from_function(
+        1,
+        max(n, 2),
+        1,
+        features=lambda h, s, a: ([0, 1], [common + contrasts[s % n], common + 0 * contrasts[s % n]]),
+        reward=np.zeros((1, max(n, 2), 1)),
+        theta=np.zeros((1, d)),
+        param_bound=bound,
+        start=np.full(max(n, 2), 1 / max(n, 2)),
+    )
+
+
+def seen_evenly(problem, n, visits):
+    """Every state's pair ``visits`` times, half of them with either outcome."""
+    pairs = np.array([problem.pair(0, s, 0) for s in range(n)]).reshape(1, 1, n)
+    return History(pairs, np.full((1, 1, n, 2), visits / 2), np.full((1, 1), n))
+
+
+def chained(rng, d):
+    """Columns of which each is the one before but for a little: a few small pivots make a very small eigenvalue."""
+    little = 10 ** rng.uniform(-4, -2)
+    mixed = np.linalg.qr(rng.normal(size=(d, d)))[0] @ (np.diag([1.0] + [little] * (d - 1)) + np.eye(d, k=1))
+    return mixed / 1.5, 10 ** rng.uniform(3, 7), float(2 * round(10 ** rng.uniform(3, 7)))
+
+
+def reach_in_exact_arithmetic(contrasts, visits, reg, x):
+    """|x| in the norm of (reg I + sum of visits/4 phi phi')^-1, which no valid Gram matrix exceeds."""
+    rows = [mpmath.matrix([mpmath.mpf(float(c)) for c in row]) for row in contrasts]
+    whole = mpmath.eye(contrasts.shape[1]) * mpmath.mpf(reg)
+    for row in rows:
+        whole += mpmath.mpf(visits) / 4 * row * row.T
+    column = mpmath.matrix([float(c) for c in x])
+    return float(mpmath.sqrt((column.T * mpmath.lu_solve(whole, column))[0]))
+
+
+@pytest.mark.parametrize("d", [3, 4, 5, 6])
+def test_chains_of_collinear_columns(d):
+    """In the direction that the data say least about: as far as in exact arithmetic, or more."""
+    rng = np.random.default_rng(d)
+    for _ in range(6):
+        contrasts, bound, visits = chained(rng, d)
+        problem, reg = pair_of_opposites(contrasts, bound).problem, 1 / bound**2
+        predicted = np.full((1, 1), d * visits * math.log(2) + 3)
+        settings = LevelSettings(bound, reg, SURPRISE, False)
+        found = level_sets(problem, np.zeros((1, 1, d)), seen_evenly(problem, d, visits), settings, predicted)
+        x = np.linalg.svd(contrasts)[2][-1]
+        with mpmath.workdps(60):
+            true = reach_in_exact_arithmetic(contrasts, visits, reg, x)
+        assert np.linalg.norm(problem.rows.unpack(found.whiten)[0, 0] @ x) >= true * (1 - 1e-9)
+        assert np.isfinite(found.radius).all()
+
+
+@pytest.mark.parametrize("d", [3, 4, 6])
+def test_the_mixture_of_collinear_columns_costs_no_less_than_it_does(d):
+    rng = np.random.default_rng(20 + d)
+    for _ in range(8):
+        contrasts, bound, visits = chained(rng, d)
+        problem = pair_of_opposites(contrasts, bound).problem
+        settings = LevelSettings(bound, 1 / bound**2, SURPRISE, False)
+        found = level_sets(problem, np.zeros((1, 1, d)), seen_evenly(problem, d, visits), settings)
+        rho = mpmath.mpf(bound) ** 2 / (d + 2)
+        with mpmath.workdps(80):
+            m = mpmath.eye(d)
+            for row in contrasts:
+                row = mpmath.matrix([float(c) for c in row])
+                m += rho * mpmath.mpf(visits) / 4 * row * row.T
+            exact = mpmath.log(mpmath.det(m)) / 2 + (d - sum((m**-1)[i, i] for i in range(d))) / 2
+        published = twin.published_cost([((0, np.array([row, 0 * row])), [visits]) for row in contrasts], d, bound)
+        assert found.beta[0, 0] - SURPRISE >= min(float(exact), published) - 1e-9
+
+
+@pytest.mark.parametrize("units", [1, 3, 64])
+def test_what_rows_have_in_common_does_not_matter(units):
+    """Features .9 and .9 less a few last digits: the set is that of their difference."""
+    apart = 0.9 - (0.9 - 2.0**-53 * units)
+    bound, visits = 4 / apart, 1e4
+    found = []
+    for common in (0.0, 0.9 - apart):
+        problem = pair_of_opposites(np.array([[apart]]), bound, common).problem
+        predicted = np.full((1, 1), visits * math.log(2) + 3)
+        settings = LevelSettings(bound, 1 / bound**2, SURPRISE, False)
+        found.append(level_sets(problem, np.zeros((1, 1, 1)), seen_evenly(problem, 1, visits), settings, predicted))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)

@@ -2,12 +2,14 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
+import livarot
 from livarot import envs
 from livarot.errors import LivarotError
-from livarot.estimation.history import fit_history
+from livarot.estimation.history import History, fit_history
 from livarot.estimation.level_support import contrasts, reach_of
 from tests.estimation.test_level_set import data_of, history_of
 from tests.support.models import random_model, to_mdp
@@ -119,3 +121,42 @@ def test_refusals():
     for level in (np.zeros(hat.shape[:2]), np.full(hat.shape[:2], np.nan), np.ones((1, 1))):
         with pytest.raises(LivarotError, match="level"):
             reach_of(mdp.problem, hat, history, REG, level)
+
+
+def test_a_large_part_that_rows_have_in_common_takes_nothing_from_the_bounds():
+    """One dimension, features .9 and .9 less very little: the exact ends of the set are within the bounds."""
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        apart = 10 ** rng.uniform(-12, -1)
+        bound, visits, level = 10 ** rng.uniform(-1, 1) / apart, round(10 ** rng.uniform(0, 8)), 10 ** rng.uniform(0, 1)
+        rows, reg = [[0.9], [0.9 - apart]], 1 / bound**2
+        mdp = livarot.MNLMDP.from_function(
+            1,
+            2,
+            1,
+            features=lambda h, s, a, rows=rows: ([0, 1], rows),
+            reward=np.zeros((1, 2, 1)),
+            theta=[[0.0]],
+            param_bound=bound,
+            start=[1.0, 0.0],
+        )
+        one = int(rng.binomial(visits, 1 / (1 + math.exp(-apart * rng.uniform(-1, 1) * bound))))
+        history = History(np.array([[[0]]]), np.array([[[[one, visits - one]]]], dtype=float), np.array([[1]]))
+        hat = fit_history(mdp.problem, np.zeros((1, 1, 1)), history, reg, 1e-8, bound=bound).theta
+        found = reach_of(mdp.problem, hat, history, reg, np.full((1, 1), level), bound)
+        width = contrasts(mdp.problem).vectors[0, 0]
+        with mpmath.workdps(40):
+            x, centre = mpmath.mpf(rows[0][0]) - mpmath.mpf(rows[1][0]), mpmath.mpf(float(hat[0, 0, 0]))
+
+            def loss(y, x=x, one=one, visits=visits, reg=reg):
+                chances = mpmath.log(1 + mpmath.e ** (-x * y)), mpmath.log(1 + mpmath.e ** (x * y))
+                return one * chances[0] + (visits - one) * chances[1] + mpmath.mpf(reg) / 2 * y * y
+
+            most = loss(centre) + level
+            for sign, got in ((1, found.upper[0, 0, 0]), (-1, -found.lower[0, 0, 0])):
+                inside, outside = centre, mpmath.mpf(sign * bound)
+                for _ in range(80 if loss(outside) > most else 0):
+                    middle = (inside + outside) / 2
+                    inside, outside = (middle, outside) if loss(middle) <= most else (inside, middle)
+                end = inside if loss(outside) > most else outside
+                assert got >= float(sign * width * end) * (1 - 1e-12) - 1e-300

@@ -93,6 +93,11 @@ def test_runs_do_not_depend_on_each_other_in_the_first_episode():
     assert 0 < found.mean < found.regret.max()
 
 
+def test_bad_n_episodes():
+    with pytest.raises(LivarotError, match="n_episodes"):
+        candidate_oracle(chains(3, 0.1), 10**15, n_runs=1)
+
+
 @pytest.mark.parametrize(
     ("models", "told"),
     [

@@ -2,26 +2,32 @@
 
 Factors are lower triangular with *reciprocal* diagonals.  They are always recomputed from the matrix, never updated by
 rank one: at condition 1e9 rank-one updates lose five digits after a million steps.  A pivot that is not safely
-positive is raised to ``PIVOT_FLOOR`` times its diagonal entry, and the caller is told, so that a near-singular matrix
-gives a defined answer and a flag instead of NaN.  Coordinates in other units have the same factors in these units.
+positive is raised to ``PIVOT_FLOOR`` times its diagonal entry, or ``LEAST_FLOOR`` times the largest one where its own
+is not positive, and the caller is told: a near-singular matrix gives a defined answer and a flag instead of NaN.
+Coordinates in other units have the same factors in these units.
 """
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
 from livarot.core.compiling.inner import inner
-from livarot.core.lanes import maximum, sqrt
+from livarot.core.lanes import maximum, sqrt, where
 
 PIVOT_FLOOR = 1e-15
+LEAST_FLOOR = 1e-30  # where a diagonal entry is not positive
 
 
 @inner
 def cholesky(a, low):
     """low low' = a, with reciprocal diagonal; only the lower part of ``a`` is read.  True if no pivot was raised."""
     n = len(a)
-    sound = a[0, 0] > 0.0
+    most = a[0, 0]
+    for i in range(1, n):
+        most = maximum(most, a[i, i])
+    sound = most > 0.0
     for i in range(n):
-        floor = maximum(PIVOT_FLOOR * a[i, i], 1e-300)  # of its own entry: units of the coordinates do not matter
+        own = PIVOT_FLOOR * a[i, i]  # relative to its own entry: units of the coordinates do not matter
+        floor = where(own > 1e-300, own, maximum(LEAST_FLOOR * most, 1e-300))
         for j in range(i + 1):
             total = a[i, j]
             for k in range(j):

@@ -16,6 +16,9 @@ in logits, diag(p) - pp', has no eigenvalue above 1/2 by Gershgorin).  A Taylor 
 
 It grows as (d/2) log n where the published one grows as d log n, and directions without data cost nothing.  Any c in
 [0, 1] is valid; a few are tried.
+
+Where features are collinear but for rounding, log det and the trace are not known; then the former is at most the sum
+of the logarithms of the diagonal (Hadamard), and the latter at most d.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -28,6 +31,7 @@ from livarot.core.linalg import block_of, dot
 from livarot.core.small import cholesky, invert
 
 FINEST = 12  # shares c = 0 and 2^-12 .. 1 are tried
+TRUSTED = 0.01  # share by which rounding may have changed an inverse that is used
 
 
 @inner
@@ -37,7 +41,7 @@ def published_cost(d, bound, lipschitz):
 
 
 @inner
-def mixture_cost(blocks, bound, length, room):
+def mixture_cost(blocks, bound, length, digits, room):
     """The smallest bound on KL(P | Q) + E_P[L] - L(theta_hat) among the shares c that are tried."""
     d = len(room.x)
     inward, curve = dot(room.gradient, room.x), 0.0
@@ -51,7 +55,7 @@ def mixture_cost(blocks, bound, length, room):
         margin = 1.0 - (1.0 - share) * outside
         if margin > 1e-9:
             moved = -share * inward + 0.5 * share * share * curve
-            cost = moved + spread_cost(blocks, 1.0 / (margin * margin), bound * bound / (d + 2.0), room)
+            cost = moved + spread_cost(blocks, 1.0 / (margin * margin), bound * bound / (d + 2.0), digits, room)
             if cost > best:
                 break
             best = cost
@@ -60,7 +64,7 @@ def mixture_cost(blocks, bound, length, room):
 
 
 @inner
-def spread_cost(blocks, tight, rho, room):
+def spread_cost(blocks, tight, rho, digits, room):
     """1/2 log det M + 1/2 tr(rho A M^-1) for M = tight I + rho A; the trace is d - tight tr M^-1."""
     total = 0.0
     for b in range(len(blocks.first) - 1):
@@ -73,8 +77,23 @@ def spread_cost(blocks, tight, rho, room):
             shifted[i, i] += tight
         cholesky(shifted, low)
         invert(low, inverse)
+        wrong = rounding(shifted, inverse, digits)
         for i in range(n):
-            total += 0.5 - math.log(low[i, i])
-            for j in range(i + 1):
-                total -= 0.5 * tight * inverse[i, j] * inverse[i, j]
+            if wrong < TRUSTED:
+                total += 0.5 - math.log(low[i, i]) + wrong
+                for j in range(i + 1):
+                    total -= 0.5 * tight * inverse[i, j] * inverse[i, j]
+            else:
+                total += 0.5 + 0.5 * math.log(shifted[i, i])
     return total
+
+
+@inner
+def rounding(square, inverse, digits):
+    """The share by which rounding may have changed |x|_{square^-1}; ``inverse`` is that of its Cholesky factor."""
+    trace = 0.0
+    for i in range(len(square)):
+        for j in range(i + 1):
+            trace += inverse[i, j] * inverse[i, j] * square[j, j]
+    wrong = 2.0 * len(square) * digits * trace
+    return wrong if wrong < 1.0 else 1.0

@@ -38,8 +38,11 @@ gap = B |grad F| + grad F . theta_hat: 0 at the minimiser on the ball.  g decrea
 
 The first bounds are S_p = (B + |theta_hat|) max_ij |phi_i - phi_j|.  The ellipsoid that they give bounds the spans
 anew, S_p = radius max_ij |phi_i - phi_j|_{gram^-1}, which gives a smaller ellipsoid, and so on: each round is valid.
-Where data are plenty, S_p is small and 2 g(S_p) nearly 1.  Where features are collinear but for rounding, the ellipsoid
-is enlarged by what rounding may have taken from it (:func:`open_up`).
+Where data are plenty, S_p is small and 2 g(S_p) nearly 1.
+
+**Rounding.**  Rows are taken relative to the first one of their pair: only differences matter, and a large part that
+they have in common would swallow them.  What rounding may have taken from a set is given back: by ``digits``, the
+relative error of a sum over the pairs, to the level and the gap; and to the ellipsoid by :func:`open_up`.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -57,7 +60,7 @@ from livarot.core.law import log_sum_exp, logits, mean_row, softmax
 from livarot.core.linalg import Blocks, block_of, dot, identity, whitener
 from livarot.core.views import matrix, opened, part, view
 from livarot.estimation.history import History, check_history
-from livarot.estimation.level_cost import mixture_cost, published_cost
+from livarot.estimation.level_cost import TRUSTED, mixture_cost, published_cost, rounding
 from livarot.estimation.seen import learn_model
 from livarot.model.episodes import check_shape
 from livarot.model.problem import Problem
@@ -119,13 +122,15 @@ class _Room(NamedTuple):
     mean: Any
     away: Any
     spans: Any  # (C,) bounds S_p
+    rows: Any  # (longest^2,) phi_i - phi_0 of a pair
+    offset: Any  # (longest,) the same of its offsets
 
 
 class _Pair(NamedTuple):
     """A pair that was seen."""
 
-    phi: Any  # (U, m)
-    offset: Any  # (U,)
+    phi: Any  # (U, m) relative to the first row
+    offset: Any  # (U,) likewise
     cols: Any  # (m,)
     block: int
     first: int  # coordinate of the block
@@ -136,11 +141,12 @@ def _levels(bundle, theta, history, settings, predicted, levels):
     """The level, the radius and the Gram matrix of every (replica, parameter)."""
     model, d, size = opened(bundle), theta.shape[2], levels.gram.shape[2]
     pairs, counts, used = history
-    vectors, squares, small = np.empty((2, d)), np.empty((4, size)), np.empty((4, model.longest))
-    spans = np.empty(pairs.shape[2])
+    vectors, squares, small = np.empty((2, d)), np.empty((4, size)), np.empty((5, model.longest))
+    spans, differences = np.empty(pairs.shape[2]), np.empty(model.longest**2)
     rows, packed, local = view(vectors), view(squares), view(small)
     square = packed[0], packed[1], packed[2], packed[3]
-    room = _Room(rows[0], rows[1], *square, local[0], local[1], local[2], local[3], view(spans))
+    memory = local[0], local[1], local[2], local[3], view(spans), view(differences), local[4]
+    room = _Room(rows[0], rows[1], *square, *memory)
     blocks = Blocks(model.graph.block_start, model.graph.gram_start)
     bound, reg, surprise, published = settings
     for r in range(theta.shape[0]):
@@ -149,28 +155,34 @@ def _levels(bundle, theta, history, settings, predicted, levels):
             for i in range(d):
                 room.x[i] = own[model.graph.block_coords[i]]
             data = part(view(pairs)[r, k], 0, used[r, k]), view(counts[r, k])
-            loss, lipschitz = gather(model.graph, blocks, data, room)
-            length = math.sqrt(dot(room.x, room.x))
+            loss, lipschitz, offsets = gather(model.graph, blocks, data, room)
+            length, digits = math.sqrt(dot(room.x, room.x)), 4.0 * EPS * (used[r, k] + model.longest + 8)
+            noise = digits * (offsets + max(bound, length) * lipschitz)
             if len(predicted) > 0:
                 beta = surprise + max(predicted[r, k] - loss, 0.0)
             else:
                 beta = surprise + published_cost(d, bound, lipschitz)
                 if published == 0.0:
-                    beta = min(beta, surprise + mixture_cost(blocks, bound, length, room))
-            ridge, gap = reg * max(bound * bound - length * length, 0.0), first_order_gap(reg, bound, room)
+                    beta = min(beta, surprise + mixture_cost(blocks, bound, length, digits, room))
+            beta += noise
+            ridge, gap = reg * max(bound * bound - length * length, 0.0), first_order_gap(reg, bound, room) + noise
             radius = math.sqrt(2.0 * (beta + gap) + ridge) * (1.0 + ROUNDING)
             levels.beta[r, k], levels.loss[r, k], levels.radius[r, k] = beta, loss, radius
             shape = view(levels.gram)[r, k], view(levels.whiten)[r, k]
-            enclose(model.graph, blocks, data, (reg, radius, bound + length), shape, room)
+            enclose(model.graph, blocks, data, (reg, radius, bound + length, digits), shape, room)
 
 
 @inner
-def pair_seen(graph, blocks, pair):
-    """The rows of a pair."""
+def pair_seen(graph, blocks, pair, room):
+    """The rows of a pair, relative to the first one."""
     block, m, begin = graph.pair_block[pair], graph.col_count[pair], graph.row_start[pair]
     u = graph.row_start[pair + 1] - begin
-    phi, offset = matrix(graph.feat, graph.feat_start[pair], u, m), part(graph.offset, begin, u)
-    return _Pair(phi, offset, part(graph.cols, graph.col_start[pair], m), block, blocks.first[block])
+    given, phi, offset = matrix(graph.feat, graph.feat_start[pair], u, m), matrix(room.rows, 0, u, m), room.offset
+    for i in range(u):
+        for j in range(m):
+            phi[i, j] = given[i, j] - given[0, j]
+        offset[i] = graph.offset[begin + i] - graph.offset[begin]
+    return _Pair(phi, part(offset, 0, u), part(graph.cols, graph.col_start[pair], m), block, blocks.first[block])
 
 
 @inner
@@ -185,21 +197,24 @@ def law_of(pair, room):
 
 @inner
 def gather(graph, blocks, data, room):
-    """One pass over the pairs seen: grad L and A into ``room``; gives L(theta_hat) and Lip."""
+    """One pass over the pairs seen: grad L and A into ``room``; gives L(theta_hat), Lip and the same of offsets."""
     pairs, counts = data
     for i in range(len(room.gradient)):
         room.gradient[i] = 0.0
     identity(blocks, 0.0, room.above)
-    loss, lipschitz = 0.0, 0.0
+    loss, lipschitz, offsets = 0.0, 0.0, 0.0
     for n in range(len(pairs)):
-        pair = pair_seen(graph, blocks, pairs[n])
+        pair = pair_seen(graph, blocks, pairs[n], room)
         u, m = pair.phi.shape
         p, mean, visits = law_of(pair, room), part(room.mean, 0, m), 0.0
         loss += count_loss(counts[n], p)
         softmax(p, p)
         mean_row(p, pair.phi, mean)
+        widest = 0.0
         for i in range(u):
             visits += counts[n, i]
+            widest = max(widest, abs(pair.offset[i]))
+        offsets += visits * widest
         for j in range(m):
             slope = visits * mean[j]
             for i in range(u):
@@ -211,19 +226,19 @@ def gather(graph, blocks, data, room):
         add_squares(pair, p, visits, mean, block_of(blocks, room.above, pair.block))
         room.spans[n] = plain_width(pair.phi, mean)
         lipschitz += visits * room.spans[n]
-    return loss, lipschitz
+    return loss, lipschitz, offsets
 
 
 @inner
 def enclose(graph, blocks, data, sizes, shape, room):
-    """Gram matrix and whitener of the ellipsoid; ``sizes`` are reg, the radius and B + |theta_hat|."""
-    (pairs, counts), (reg, radius, furthest), (gram, whiten) = data, sizes, shape
+    """Gram matrix and whitener of the ellipsoid; ``sizes`` are reg, the radius, B + |theta_hat| and ``digits``."""
+    (pairs, counts), (reg, radius, furthest, digits), (gram, whiten) = data, sizes, shape
     for n in range(len(pairs)):
         room.spans[n] *= furthest
     for turn in range(ROUNDS):
         identity(blocks, reg, gram)
         for n in range(len(pairs)):
-            pair = pair_seen(graph, blocks, pairs[n])
+            pair = pair_seen(graph, blocks, pairs[n], room)
             u, m = pair.phi.shape
             p, mean, visits = law_of(pair, room), part(room.mean, 0, m), 0.0
             softmax(p, p)
@@ -232,9 +247,9 @@ def enclose(graph, blocks, data, sizes, shape, room):
                 visits += counts[n, i]
             add_squares(pair, p, 2.0 * visits * concordance(room.spans[n]), mean, block_of(blocks, gram, pair.block))
         whitener(blocks, gram, whiten, room.low)
-        open_up(blocks, reg, gram, whiten, room.low)
+        open_up(blocks, reg, digits, gram, whiten)
         for n in range(len(pairs) if turn < ROUNDS - 1 else 0):
-            pair = pair_seen(graph, blocks, pairs[n])
+            pair = pair_seen(graph, blocks, pairs[n], room)
             mean = part(room.mean, 0, len(pair.cols))
             centre(pair.phi, mean)
             width = white_width(pair, mean, block_of(blocks, whiten, pair.block), room)
@@ -242,23 +257,21 @@ def enclose(graph, blocks, data, sizes, shape, room):
 
 
 @inner
-def open_up(blocks, reg, gram, whiten, low):
-    """Enlarge the ellipsoid of a block where rounding may have made its whitener too small.
+def open_up(blocks, reg, digits, gram, whiten):
+    """Enlarge the ellipsoid of a block by what rounding may have taken from it.
 
-    A pivot that is the share q of its diagonal entry is wrong by at most a share n eps/q or so: the block is enlarged
-    by more than that, and where that would be much, gram >= reg I is all that is used.
+    Entries of gram and of its Cholesky factor times its transpose are wrong by at most digits sqrt(G_ii G_jj): with
+    D = diag(G), |x|_{gram^-1} is wrong by at most a share n digits |D^1/2 gram^-1 D^1/2| of itself, and the trace is at
+    least that norm.  Where this is much, gram >= reg I is all that is used.
     """
     for b in range(len(blocks.first) - 1):
-        own, factors, image = block_of(blocks, gram, b), block_of(blocks, low, b), block_of(blocks, whiten, b)
-        n, share = len(own), 1.0
-        for i in range(n):
-            share = min(share, 1.0 / (factors[i, i] * factors[i, i] * own[i, i]))
-        wrong = 8.0 * n * EPS / share
+        own, image = block_of(blocks, gram, b), block_of(blocks, whiten, b)
+        n, wrong = len(own), rounding(own, image, digits)
         if wrong < ROUNDING:
             continue
         for i in range(n):
             for j in range(n):
-                if wrong < 0.01:
+                if wrong < TRUSTED:
                     own[i, j] /= (1.0 + wrong) * (1.0 + wrong)
                     image[i, j] *= 1.0 + wrong
                 else:

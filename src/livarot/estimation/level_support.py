@@ -41,7 +41,7 @@ from livarot.core.arrays import BoolArray, FloatArray, IntArray
 from livarot.core.compiling.inner import inner
 from livarot.core.compiling.jit import jit
 from livarot.core.linalg import Blocks, add, copy, dot, factor, solve_packed
-from livarot.core.views import opened, part, view
+from livarot.core.views import matrix, opened, part, view
 from livarot.errors import bad
 from livarot.estimation.history import History, check_history
 from livarot.estimation.mle import _Data, _Point, derivatives
@@ -54,7 +54,7 @@ NEAR = 1e-6  # u(s) is this close to its target, relatively: upper misses the ma
 DECREMENT = 1e-7  # of the last Newton step for theta(s)
 STEPS, MOST = 60, 60  # of s, and of theta(s)
 ROUNDING = 1e-9  # by which an upper bound is raised
-DIGITS = 1e-14  # relative error of a sum of losses
+EPS = 2.0**-52
 
 
 class Reach(NamedTuple):
@@ -123,6 +123,7 @@ class _Work(NamedTuple):
     hat: FloatArray  # (d,) theta_hat in the order of the blocks
     loss: float  # F there
     level: float
+    noise: tuple[float, float]  # a loss is wrong by noise_0 + noise_1 |theta|, a gradient by noise_1
     step: FloatArray  # (d,)
     start: FloatArray
     low: FloatArray  # (G,)
@@ -152,7 +153,8 @@ def _reach(bundle, theta, history, settings, vectors, wanted, reach):
             data = _Data(*seen, reg + more)
             raised = level[r, k] + (0.5 * more * max(bound * bound - square, 0.0) if more > 0.0 else 0.0)
             loss = derivatives(model.graph, blocks, data, point)
-            work = _Work(x[2], loss, raised, x[3], x[4], view(packed)[1])
+            noise = rounding_of(model.graph, seen)
+            work = _Work(x[2], loss, raised, noise, x[3], x[4], view(packed)[1])
             for n in range(len(vectors)):
                 if wanted[k, n]:
                     high, inside_high = support(model.graph, blocks, data, w[n], 1.0, work, point)
@@ -169,10 +171,18 @@ def support(graph, blocks, data, w, sign, work, point):
     target, least, most = math.sqrt(2.0 * work.level), 0.0, math.inf
     s = target / max(length_in_metric(blocks, w, work, point), 1e-300)
     upper, inside, start = math.inf, -math.inf, sign * dot(w, work.hat)
+    size, length = math.sqrt(dot(w, w)), math.sqrt(dot(work.hat, work.hat))
     for _ in range(STEPS):
         value, residual = tilted(graph, blocks, data, w, sign * s, work, point)
         rise, reached = max(value - work.loss, 0.0), sign * dot(w, point.x)
-        upper = min(upper, reached + (work.level - (value - work.loss)) / s + residual / (2.0 * data.reg * s))
+        # what rounding may have taken from the losses, from r and from w . theta is given back
+        furthest = max(length, math.sqrt(dot(point.x, point.x)))
+        wrong = 2.0 * (work.noise[0] + work.noise[1] * furthest) + 4.0 * EPS * (
+            abs(value) + abs(work.loss) + work.level
+        )
+        slope = math.sqrt(residual) + work.noise[1] + 4.0 * EPS * (data.reg * furthest + s * size)
+        over = (work.level - (value - work.loss) + wrong + slope * slope / (2.0 * data.reg)) / s
+        upper = min(upper, reached + over + 4.0 * len(w) * EPS * size * furthest)
         share = 1.0 if rise <= work.level else work.level / rise
         inside = max(inside, start + share * (reached - start))
         u = math.sqrt(2.0 * rise)
@@ -183,8 +193,29 @@ def support(graph, blocks, data, w, sign, work, point):
         s += (target - u) / slope
         if not least < s < most:
             s = 0.5 * (least + most) if most < math.inf else 4.0 * least
-    # F is a sum of losses, and its differences are as wrong as its last digits
-    return upper + ROUNDING * (1.0 + abs(upper)) + DIGITS * (abs(work.loss) + work.level) / s, inside
+    return upper + ROUNDING * (1.0 + abs(upper)), inside
+
+
+@inner
+def rounding_of(graph, seen):
+    """A loss is wrong by at most a + b |theta|, a gradient by b: the digits of logits, summed over the visits."""
+    pairs, counts = seen
+    offsets, lengths = 0.0, 0.0
+    for n in range(len(pairs)):
+        pair = pairs[n]
+        m, begin = graph.col_count[pair], graph.row_start[pair]
+        u, visits, widest, longest = graph.row_start[pair + 1] - begin, 0.0, 0.0, 0.0
+        phi = matrix(graph.feat, graph.feat_start[pair], u, m)
+        for i in range(u):
+            square = 0.0
+            for j in range(m):
+                square += phi[i, j] * phi[i, j]
+            visits += counts[n, i]
+            widest, longest = max(widest, abs(graph.offset[begin + i])), max(longest, math.sqrt(square))
+        offsets += visits * (1.0 + widest)
+        lengths += visits * longest
+    digits = 4.0 * EPS * (len(pairs) + 16)
+    return digits * offsets, digits * lengths
 
 
 @inner

@@ -26,7 +26,7 @@ from livarot.planning.exact import evaluate, solve
 from livarot.simulation.rollout import play
 from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
-from livarot.theory.limits import SignOracle
+from livarot.theory.limits import MOST_EPISODES, SignOracle
 
 MOST_CANDIDATES = 64  # every policy is evaluated in every model
 
@@ -59,6 +59,8 @@ def candidate_oracle(models: Sequence[MNLMDP], n_episodes: int, *, n_runs: int =
         )
     plans, kernels = [solve(model) for model in given], [transition_kernel(model) for model in given]
     base, prob = kernels[0].base, np.stack([kernel.prob for kernel in kernels])
+    if n_episodes > MOST_EPISODES:
+        raise bad("n_episodes", f"is {n_episodes}", cure=f"take at most {MOST_EPISODES}")
     require_memory("n_runs", "the episodes", n_runs * (prob.shape[1] + len(given) * (problem.horizon + 2)))
     policies = np.stack([plan.policy for plan in plans])
     optimum = [problem.start @ plan.value[0] for plan in plans]

@@ -120,7 +120,7 @@ def sign_oracle(
     if n_episodes > MOST_EPISODES:
         raise bad("n_episodes", f"is {n_episodes}", cure=f"take at most {MOST_EPISODES}")
     if bias_jitter > MOST_BIAS:
-        raise bad("bias_jitter", f"is {bias_jitter:.6g}", cure=f"take at most {MOST_BIAS:g}")
+        raise bad("bias_jitter", f"is {bias_jitter!r}", cure=f"take at most {MOST_BIAS:g}")
     require_memory("n_runs", "the posteriors", 4 * n_runs * horizon * 4**signs)
     tilt, bias = _effect(horizon, gap, signs), np.zeros((1, horizon))
     if bias_jitter > 0.0:

@@ -9,7 +9,7 @@ from livarot import envs
 from livarot.agents import AdaptiveLivarot, Livarot
 from livarot.agents.variants.adaptive_livarot import GUESS, block_sizes
 from livarot.errors import LivarotError
-from livarot.estimation.prior_fit import fit_pool, learned_prior, pooled_prior, with_mean_unknown
+from livarot.estimation.prior_fit import fit_pool, fit_prior, learned_prior, pooled_prior, with_mean_unknown
 from livarot.planning.optimistic.rules import JointMaximum
 from tests.support import field
 from tests.support.episodes import play_agent
@@ -36,7 +36,10 @@ def test_with_pooling_the_stages_share_a_mean():
     before, after = log["states"][5], log["states"][6]
     pool = fit_pool(mdp.problem, after.estimate, before.pool, GUESS)
     np.testing.assert_allclose(after.pool.mean, pool.mean)
-    np.testing.assert_allclose(after.prior.precision, pooled_prior(mdp.problem, pool, 1.0).precision)
+    used = pooled_prior(mdp.problem, before.pool, 1.0)  # that of the fit
+    np.testing.assert_array_equal(after.prior.precision, used.precision)
+    again = fit_prior(mdp.problem, before.estimate.theta, after.history, used)
+    np.testing.assert_array_equal(after.estimate.gram, again.gram)
     plan = AdaptiveLivarot(pooling=True).plan(mdp.problem, after, None)
     wider = with_mean_unknown(mdp.problem, after.estimate, after.pool)
     np.testing.assert_allclose(plan.gram, wider.gram / (2 * 0.1 * 2), rtol=1e-12)
@@ -100,6 +103,17 @@ def test_a_prior_that_fades(pooling):
     np.testing.assert_allclose(problem.rows.unpack(plan.gram)[0], faded / scale, rtol=1e-9)
     first, usual = (x.plan(problem, x.init(problem), None) for x in (agent, AdaptiveLivarot(pooling=pooling)))
     np.testing.assert_array_equal(first.gram, usual.gram)
+
+
+def test_a_pooled_state_goes_on_with_a_heavier_ridge():
+    """The prior that is taken away in part is the one that the Hessian has in it."""
+    mdp = envs.hard_chain(4, gap=0.1)
+    problem, heavy = mdp.problem, AdaptiveLivarot(pooling=True, reg=100.0, prior_fade=0.5)
+    _, state = play_agent(mdp, AdaptiveLivarot(pooling=True), 5, seed=1)
+    for t in range(3):
+        plan = heavy.plan(problem, state, None)
+        assert (np.linalg.eigvalsh(problem.rows.unpack(plan.gram)) > 0).all() and np.isfinite(plan.upper).all()
+        state = heavy.update(problem, state, livarot.simulate(mdp, plan.policy[0], 1, seed=t))
 
 
 def test_a_prior_that_fades_without_end():

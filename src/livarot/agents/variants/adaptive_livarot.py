@@ -119,13 +119,14 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
     def update(self, problem: Problem, state: AdaptiveState, episodes: Episodes) -> AdaptiveState:
         history, t, pools = record(problem, state.history, episodes), state.episode + 1, self._pools(problem)
         prior, pool, next_fit = state.prior, state.pool, state.next_fit
-        if self.learn_reg and not pools and state.episode >= next_fit:  # now, so that gram always has this prior in it
+        if pools:  # before the fit, so that the prior of a state is always the one in its gram
+            prior = pooled_prior(problem, pool, self.reg)
+        elif self.learn_reg and state.episode >= next_fit:
             prior = learned_prior(problem, state.estimate, WEIGHT, 1.0 / self.first_ridge(problem))
             next_fit = t + state.episode // OFTEN
         estimate = fit_prior(problem, state.estimate.theta, history, prior)
         if pools and t >= next_fit:
-            pool = fit_pool(problem, estimate, pool, GUESS)
-            prior, next_fit = pooled_prior(problem, pool, self.reg), t + 1 + t // OFTEN
+            pool, next_fit = fit_pool(problem, estimate, pool, GUESS), t + 1 + t // OFTEN
         return AdaptiveState(estimate, history, prior, pool, t, next_fit)
 
     def first_ridge(self, problem: Problem) -> float:
