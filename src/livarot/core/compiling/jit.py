@@ -115,7 +115,9 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Kernel) -> None:
         super().__init__(function)
         self._folders = folders_of(function.__module__)
-        stamp = self._impl.locator.get_source_stamp(), b"".join(map(first_read, self._folders))
+        ours = function.__module__.split(".")[0] == "livarot"  # contents say it all; older numbas look at times
+        own = () if ours else self._impl.locator.get_source_stamp()
+        stamp = own, b"".join(map(first_read, self._folders))
         self._cache_file = _CheckedFiles(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
