@@ -220,7 +220,7 @@ def draw(found: dict[tuple[str, int], dict[str, Any]]) -> Figure:
             means = np.array([_mean(cell["true"][:, j]) for cell in cells])
             beside = np.array(sizes) * 1.06 ** (j - len(PLANS) // 2)  # equal values stay visible
             style = {"color": COLOUR[name], "marker": MARKER[name], "ms": 5}
-            axes.errorbar(beside, means[:, 0], yerr=means[:, 1], linewidth=1.0, label=name, **style)
+            axes.errorbar(beside, means[:, 0], yerr=means[:, 1], linewidth=1.0, label=f"{name}: true", **style)
             if name in ("nominal", "pessimistic"):
                 claims = [cell["claim"][:, j].mean() for cell in cells]
                 axes.plot(beside, claims, linestyle=":", mfc="none", label=f"{name}: claimed", **style)
@@ -230,7 +230,7 @@ def draw(found: dict[tuple[str, int], dict[str, Any]]) -> Figure:
         axes.set_xticks(sizes, [str(n) for n in sizes])
         axes.minorticks_off()
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("true value of the policy")
+    panels[0].set_ylabel("value, mean over logs (bars: ± 1 standard error)")
     panels[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 

@@ -249,8 +249,8 @@ def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: li
 
 def _slope_text(line: Scaling) -> str:
     """The exponent of the regret, as the page shows it."""
-    text = told(line.slope)
-    return f"{text[0]}\u00a0[{text[1]},\u00a0{text[2]}]" if len(text) == 3 else "–"  # too few seeds, or seeds without regret
+    text = told(line.slope)  # without an interval: too few seeds, or seeds without regret
+    return f"{text[0]}\u00a0[{text[1]},\u00a0{text[2]}]" if len(text) == 3 else "–"
 
 
 # -------------------------------------------------------------------- differences

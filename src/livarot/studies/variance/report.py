@@ -97,14 +97,15 @@ def _regret_line(axes: Axes, sigmas: FloatArray, regret: FloatArray, contender: 
 
 
 def _guides(axes: Axes, sigmas: FloatArray, at: float) -> None:
-    """Thin lines of slope 1 and 2 through the first point of LIVAROT."""
+    """Thin lines of slope 1 and 2 from half of LIVAROT's first point, named beyond the last, where no other line is."""
     for power in (1, 2):
         line = 0.5 * at * (sigmas / sigmas[0]) ** power
         axes.plot(sigmas, line, color="#999999", linewidth=0.8, zorder=0)
         axes.annotate(
-            f"slope {power}", (sigmas[-1], line[-1]), fontsize=7, color="#777777", ha="right", va="top", xytext=(0, -2),
-            textcoords="offset points",
+            f"slope {power}", (sigmas[-1], line[-1]), fontsize=7, color="#777777", ha="left", va="center",
+            xytext=(5, 0), textcoords="offset points",
         )  # fmt: skip
+    axes.set_xlim(right=sigmas[-1] * (sigmas[-1] / sigmas[0]) ** 0.17)  # room for the two words
 
 
 def sigma_figure(study: Study) -> Figure:
