@@ -276,7 +276,7 @@ class RunResult:
         axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
         drawn = "mean and 10-90 % of seeds" if len(self.seeds) > 1 else "one seed"
-        axes.set_ylabel(f"cumulative regret{' (realised)' if realised else ''}, {drawn}")
+        axes.set_ylabel(f"cumulative regret{' (realised)' if realised else ''}\n{drawn}")
         axes.legend()
         return axes
 

@@ -121,7 +121,7 @@ def sigma_figure(study: Study) -> Figure:
             axes.plot(h, curve.worst.mean(axis=1), color=colour, linestyle="", marker="x", markersize=4.5)
         h = np.array(study.curves[0].horizons, dtype=np.float64)
         for line, style, label in paper_lines(h):
-            axes.plot(h, np.minimum(line, 0.5), color="#444444", linestyle=style, linewidth=1.1, label=label)
+            axes.plot(h, line, color="#444444", linestyle=style, linewidth=1.1, label=label)
         axes.plot([], [], color="#444444", linestyle="", marker="x", label="worst trajectory (mean over seeds)")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
