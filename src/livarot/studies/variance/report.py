@@ -103,7 +103,7 @@ def _guides(axes: Axes, sigmas: FloatArray, at: float) -> None:
         axes.plot(sigmas, line, color="#999999", linewidth=0.8, zorder=0)
         axes.annotate(
             f"slope {power}", (sigmas[-1], line[-1]), fontsize=7, color="#777777", ha="left", va="center",
-            xytext=(5, 0), textcoords="offset points",
+            xytext=(5, 0), textcoords="offset points", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
     axes.set_xlim(right=sigmas[-1] * (sigmas[-1] / sigmas[0]) ** 0.17)  # room for the two words
 
