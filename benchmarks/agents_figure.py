@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
 
-from benchmarks.agents import FEW_HELD_OUT, FIELD, N_EPISODES
+from benchmarks.agents import FEW_HELD_OUT, FIELD, HOSPITALS, N_EPISODES
 from livarot.report.drawing import STYLE
 from livarot.storage import write_atomic
 
@@ -49,12 +49,14 @@ def panel(axes: Axes, problem: str, rows: list[dict[str, Any]]) -> None:
     axes.xaxis.set_major_formatter(LogFormatterMathtext() if wide else FuncFormatter(lambda x, _: f"{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x", which="major", color="#dddddd", linewidth=0.5)
-    axes.set_title(problem, fontsize=9, loc="left")
+    floored = any((row["tuned"] and row["regret_mean"] < FLOOR) or row["default_mean"] < FLOOR for row in rows)
+    axes.set_title(f"{problem} (marks at {FLOOR:g}: less)" if floored else problem, fontsize=9, loc="left")
 
 
 def figure(rows: list[dict[str, Any]]) -> bytes:
     problems = list(dict.fromkeys(row["env"] for row in rows))
     lines = -(-len(problems) // 2)
+    few = f" ({len(FEW_HELD_OUT)} of them for sepsis)" if set(problems) & set(HOSPITALS) else ""
     with mpl.rc_context(STYLE):
         drawn, grid = plt.subplots(lines, 2, figsize=(8.5, 2.9 * lines), layout="constrained", squeeze=False)
         for axes, problem in zip(grid.flat, problems, strict=False):
@@ -62,9 +64,9 @@ def figure(rows: list[dict[str, Any]]) -> bytes:
         for axes in grid.flat[len(problems) :]:
             axes.set_axis_off()
         drawn.supxlabel(
-            f"exact regret after {N_EPISODES} episodes, mean of {rows[0]['default_n_seeds']} held-out seeds "
-            f"({len(FEW_HELD_OUT)} of them for sepsis); every panel has its own range\n"
-            f"dot: tuned, 95 % band; ring: default; dashed: sign oracle; regrets below {FLOOR:g} are drawn there\n"
+            f"exact regret after {N_EPISODES} episodes, mean of {rows[0]['default_n_seeds']} held-out seeds{few}; "
+            "every panel has its own range\n"
+            "dot: tuned, with its 95 % interval; ring: default settings; ring alone: not tuned; dashed: sign oracle\n"
             "blue: LIVAROT and variants; orange: other agents for MNL models; grey: tabular agents and uniform",
             fontsize=8,
         )

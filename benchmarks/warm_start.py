@@ -121,7 +121,7 @@ def draw(found: dict[str, Any]) -> Figure:
         if kind != "fit":
             axes.fill_between(episodes, mean - se, mean + se, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("machines run after the start")
-    axes.set_ylabel("cumulative regret (weeks of full pay)")
+    axes.set_ylabel("cumulative regret (weeks of full pay)\nmean over seeds, bands ± 1 standard error")
     axes.set_xlim(0, None)
     axes.set_ylim(0, top)
     axes.spines[["top", "right"]].set_visible(False)

@@ -45,7 +45,7 @@ def covariates() -> Figure:
         ends = [one.lower for one in found], [one.upper for one in found]
         right.fill_between(ages, *ends, color=line.get_color(), alpha=0.2, linewidth=0.0)
     right.set(xlabel="age", ylabel="value of the best policy, ten steps")
-    right.legend(frameon=False)
+    right.legend(frameon=False, title="95 % intervals")
     return figure
 
 
@@ -79,11 +79,13 @@ def coverage(spread: float, cluster: str | None) -> float:
 def repeated() -> Figure:
     figure = Figure(figsize=(5.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    axes.axhline(0.95, color="0.7", linewidth=1.0)
+    axes.axhline(0.95, color="0.7", linewidth=1.0, label="95 %")
     for cluster, style, label in (("person", "o-", 'cluster="person"'), (None, "s--", "no clusters")):
-        axes.plot(SPREADS, [coverage(spread, cluster) for spread in SPREADS], style, label=label)
+        share = np.array([coverage(spread, cluster) for spread in SPREADS])
+        error = 2.0 * np.sqrt(share * (1.0 - share) / PANELS)
+        axes.errorbar(SPREADS, share, yerr=error, fmt=style, capsize=2, label=label)
     axes.set(xlabel="spread of people's tastes", ylabel="coverage of 95 % intervals", ylim=(0.4, 1.0))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, title=f"{PANELS} panels each, ± 2 s.e.")
     return figure
 
 

@@ -184,6 +184,7 @@ def test_a_plot(explored):
     assert same is axes
     assert [x.get_label() for x in axes.get_lines()] == ["livarot", "realised"]
     assert axes.get_xlabel() == "episode"
+    assert axes.get_ylabel() == "cumulative regret (realised)\nmean and 10-90 % of seeds"
     axes.figure.clear()
 
 

@@ -43,6 +43,9 @@ for age in ages:
     at = {"age": float(age), "sex": "f"}
     mdp = fit.to_mdp({"well": 1.0, "ill": 0.4}, horizon=10, start="well", terminal="dead", at=at)
     found.append(value_interval(fit, mdp))
-right.fill_between(ages, [one.lower for one in found], [one.upper for one in found], alpha=0.25, linewidth=0)
-right.plot(ages, [one.value for one in found], "o-")
+right.fill_between(
+    ages, [one.lower for one in found], [one.upper for one in found], alpha=0.25, linewidth=0, label="95 %"
+)
+right.plot(ages, [one.value for one in found], "o-", label="best policy")
+right.legend(loc="lower left")
 _ = right.set(xlabel="age", ylabel="good years out of 10 under the best policy", ylim=(0, 10))

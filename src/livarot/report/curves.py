@@ -31,6 +31,8 @@ from livarot.sweeps.experiment.names import Name, counted, distinct, shortened
 
 MAX_PANELS, MAX_AGENTS, COLUMNS, MAX_TICKS = 9, 8, 3, 8
 MAX_COMPARED, PAGE_HEIGHT = 8, 9.5  # panels and inches of the figure of differences
+ONE_RANGE = 10.0  # panels of an environment have one range of regret unless a curve would be this much lower
+DODGE = 0.015  # agents of one size are moved apart by at most this share of it
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222", "#E69F00", "#56B4E9", "#8A6D00")
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vPX*"
@@ -83,14 +85,30 @@ def curve_figure(summary: Summary) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         if all(len(one.episodes) == 1 for one in cells):
             axes.set_xlim(0.5, 1.5)
-        axes.set_ylim(bottom=-0.02 * max(axes.get_ylim()[1], 0.0))  # regret is not negative; a line at 0 can be seen
+    kinds = [(one.parts.base, _regret_label(cells)) for one, cells in zip(about, chosen, strict=True)]
+    differ = _set_ranges(grid, kinds)
     has_bands = any(one.curves["regret"].simultaneous is not None for cells in chosen for one in cells)
     bands = "; bands hold the whole curve with 95 % (simultaneous)" if has_bands else ""
     able = [len(_candidates(summary, summary.of_panel(panel))) for panel in shown]
     missing = max(count - len(cells) for count, cells in zip(able, chosen, strict=True))
-    notes = [f"exact regret, mean over seeds{bands}", _left_out(len(summary.panels) - len(shown), missing)]
+    notes = [f"exact regret, mean over seeds{bands}", differ, _left_out(len(summary.panels) - len(shown), missing)]
     _legend_below(figure, summary.agents, grid, notes)
     return figure
+
+
+def _set_ranges(grid: list[Axes], environments: Sequence[tuple[str, str]]) -> str:
+    """One range of regret for the panels of an environment in the same units, from 0; and the note on what differs."""
+    tops, apart = [max(axes.get_ylim()[1], 0.0) for axes in grid], False
+    for environment in set(environments):
+        here = [k for k, one in enumerate(environments) if one == environment]
+        low, high = min(tops[k] for k in here), max(tops[k] for k in here)
+        apart |= low * ONE_RANGE < high
+        for k in here if low * ONE_RANGE >= high else ():
+            tops[k] = high
+    for axes, top in zip(grid, tops, strict=True):
+        axes.set_ylim(-0.02 * top, top or None)  # regret is not negative; a line at 0 can be seen
+    differ = f"the range of regret differs between {'panels' if apart else 'environments'}"
+    return differ if len(set(tops)) > 1 else ""
 
 
 def _curve(axes: Axes, one: CellSummary) -> None:
@@ -156,39 +174,49 @@ def scaling_figure(summary: Summary, axis: str) -> Figure:
     """Regret after the last episode against a number, doubly logarithmic, with 95 % intervals and slopes."""
     families = [k for k, family in enumerate(summary.families) if family.axis == axis]
     shown = families[:MAX_PANELS]
-    figure, grid = _grid(len(shown), columns=2, width=4.4, height=2.7)
-    ranks = _mean_ranks(summary)
-    about = [summary.families[k] for k in shown]
-    _set_titles(figure, grid, [(one.name, one.episodes) for one in about], characters=58)
-    missing = 0
+    able = [_candidate_lines(summary, family) for family in shown]
+    drawn = [sorted(lines[:MAX_AGENTS], key=lambda line: line.agent) for lines in able]
     own = list(dict.fromkeys(line.name for line in summary.scaling if line.family in families))
     names = own if axis.startswith(AGENT) else summary.agents  # lines along a setting of agents are no agent's own
-    for family, axes in zip(shown, grid, strict=True):
-        every = [line for line in summary.scaling if line.family == family]
-        learning = [line for line in every if line.agent not in summary.controls]
-        every = every if summary.with_controls or not learning else learning
-        lines = sorted(every, key=lambda line: (line.agent in summary.controls, ranks[line.agent]))[:MAX_AGENTS]
-        missing = max(missing, len(every) - len(lines))
-        lines.sort(key=lambda line: line.agent)
-        looks = [own.index(line.name) if names is own else line.agent for line in lines]
-        _scaling_panel(axes, summary, lines, looks)
+    looks = [[own.index(line.name) if names is own else line.agent for line in lines] for lines in drawn]
+    entries = [_entries(lines, names, look) for lines, look in zip(drawn, looks, strict=True)]
+    tallest = max(sum(entry.count("\n") + 1 for entry in panel) for panel in entries)
+    figure, grid = _grid(len(shown), columns=2, width=4.8, height=max(2.7, 0.8 + 0.125 * tallest))
+    about = [summary.families[k] for k in shown]
+    _set_titles(figure, grid, [(one.name, one.episodes) for one in about], characters=58)
+    for axes, lines, own_looks, told_as in zip(grid, drawn, looks, entries, strict=True):
+        _scaling_panel(axes, summary, lines, own_looks, told_as)
         axes.set_xlabel(escaped(drawable(axis_name(axis))))
-    exponents = axis_name(axis).split()[-1]
     notes = [
-        f"regret after the last episode with 95 % intervals, and slopes, the exponents of {exponents}; agents stand "
-        "side by side",
-        _left_out(len(families) - len(shown), missing),
+        f"regret after the last episode with 95 % intervals, and slopes, the exponents of "
+        f"{axis_name(axis).split()[-1]}; agents stand side by side, within {100 * DODGE:g} %",
+        _left_out(len(families) - len(shown), max(0, max(map(len, able)) - MAX_AGENTS)),
     ]
-    _legend_below(figure, names, grid, notes)
+    figure.supxlabel(_note(figure, notes), fontsize=8)
     return figure
 
 
-def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: list[int]) -> None:
+def _candidate_lines(summary: Summary, family: int) -> list[Scaling]:
+    """What may be drawn: the best on the whole first, controls last, where these are drawn at all."""
+    ranks = _mean_ranks(summary)
+    every = [line for line in summary.scaling if line.family == family]
+    learning = [line for line in every if line.agent not in summary.controls]
+    every = every if summary.with_controls or not learning else learning
+    return sorted(every, key=lambda line: (line.agent in summary.controls, ranks[line.agent]))
+
+
+def _entries(lines: list[Scaling], called: Sequence[str], looks: list[int]) -> list[str]:
+    """Agent and slope, as the legend of a panel names them."""
+    names = distinct([drawable(called[look]) for look in looks], 80)
+    return [escaped(wrapped(f"{name}: {_slope_text(line)}", 30)) for name, line in zip(names, lines, strict=True)]
+
+
+def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: list[int], entries: list[str]) -> None:
     sizes = sorted({size for line in lines for size in line.sizes})
     closest = min(np.diff(np.log2(sizes)), default=1.0)
     least, slopes = math.inf, []
-    for place, (line, look) in enumerate(zip(lines, looks, strict=True)):
-        away = 0.3 * closest * (place / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
+    for place, (line, look, entry) in enumerate(zip(lines, looks, entries, strict=True)):
+        away = min(DODGE, 0.1 * closest) * (2.0 * place / (len(lines) - 1) - 1.0) if len(lines) > 1 else 0.0
         found = np.array([summary.cells[index].totals["regret"] for index in line.cells], dtype=np.float64)  # (K, 3)
         known = bool(np.isfinite(found).all())
         least = min(least, *found[:, 0], *(found[:, 1][found[:, 1] > 0.1 * found[:, 0]] if known else ()))
@@ -199,11 +227,11 @@ def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: li
             "marker": MARKERS[look % len(MARKERS)],
             "markersize": 3.5,
         }
-        places = [size * 2.0**away for size in line.sizes]
+        places = [size * (1.0 + away) for size in line.sizes]
         if known:
             error = np.abs(found[:, 1:] - found[:, :1]).T
             axes.errorbar(places, found[:, 0], error, fmt="none", ecolor=style["color"], elinewidth=0.7, capsize=1.5)
-        slopes += axes.plot(places, found[:, 0], gid=str(look), label=_slope_text(line), **style)
+        slopes += axes.plot(places, found[:, 0], gid=str(look), label=entry, **style)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.8 * least)
@@ -214,15 +242,15 @@ def _scaling_panel(axes: Axes, summary: Summary, lines: list[Scaling], looks: li
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylabel(_regret_label([summary.cells[index] for line in lines for index in line.cells]))
     axes.legend(
-        handles=slopes, title="slope", frameon=False, fontsize=7, title_fontsize=7, handlelength=2.5,
+        handles=slopes, title="agent: slope", frameon=False, fontsize=7, title_fontsize=7, handlelength=2.5,
         loc="upper left", bbox_to_anchor=(1.0, 1.0),
     )  # fmt: skip
 
 
 def _slope_text(line: Scaling) -> str:
     """The exponent of the regret, as the page shows it."""
-    text = told(line.slope)
-    return f"{text[0]} [{text[1]}, {text[2]}]" if len(text) == 3 else "–"  # too few seeds, or seeds without regret
+    text = told(line.slope)  # without an interval: too few seeds, or seeds without regret
+    return f"{text[0]}\u00a0[{text[1]},\u00a0{text[2]}]" if len(text) == 3 else "–"
 
 
 # -------------------------------------------------------------------- differences
@@ -234,8 +262,8 @@ def comparison_figure(summary: Summary) -> Figure:
     rows = math.ceil(len(shown) / columns)
     limit = max(2, int(((PAGE_HEIGHT - 1.0) / rows - 1.0) / 0.17))
     every = [_against_best(summary, panel) for panel in shown]
-    lines = [found[:limit] for found in every]
-    names = [distinct([drawable(summary.agents[one.second]) for one in found], 46) for found in lines]
+    lines = [_one_order(summary, found)[:limit] for found in every]
+    names = [distinct([drawable(summary.agents[agent]) for agent in agents], 46) for agents in lines]
     side = 0.3 + 0.056 * max(len(name) for found in names for name in found)  # inches of the names
     tallest = max(map(len, lines))
     figure = Figure(figsize=(max(5.0, columns * (side + 2.5)), 1.0 + rows * (1.0 + 0.17 * tallest)))
@@ -244,22 +272,27 @@ def comparison_figure(summary: Summary) -> Figure:
         axes.set_visible(False)
     about = [summary.panels[panel] for panel in shown]
     titles = _set_titles(figure, grid, [(one.parts, one.episodes) for one in about], characters=34)
-    for place, (axes, title, found) in enumerate(zip(grid, titles, lines, strict=False)):
-        for line, one in enumerate(found):
-            _difference(axes, line, one)
+    for axes, title, found, agents, called in zip(grid, titles, every, lines, names, strict=False):
         axes.axvline(0.0, color="#666666", linewidth=0.9, zorder=0)
-        axes.set_yticks(range(len(found)), [escaped(name) for name in names[place]], fontsize=7)
-        axes.set_ylim(len(found) - 0.5, -0.5)
+        for one in found:
+            if one.second in agents:
+                _difference(axes, agents.index(one.second), one)
+        if found[0].first in agents:
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+            axes.text(0.0, agents.index(found[0].first), "best", fontsize=7, ha="center", va="center", bbox=box)
+        axes.set_yticks(range(len(agents)), [escaped(name) for name in called], fontsize=7)
+        axes.set_ylim(len(agents) - 0.5, -0.5)
         axes.tick_params(axis="x", labelsize=7)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        more = len(every[place]) - len(found)
+        more = len(found) + 1 - len(agents)
         if more:
             axes.set_xlabel(f"{counted(more, 'agent')} more in the page", fontsize=7)
         best = f"{shortened(drawable(summary.agents[found[0].first]), 60)} minus …"
         axes.set_title(f"{title}\n{escaped(wrapped(best, 34))}", fontsize=8)
     notes = [
         "difference of regret, seed by seed, with its 95 % interval: the best learner (named above each panel) minus "
-        "the agent of the line; left of zero the best learner is better; hollow marks: the interval holds zero",
+        "the agent of the line; left of zero the best learner is better; hollow marks: the interval holds zero; agents "
+        "are in the order of their mean rank over panels, and each panel has its own range",
         _left_out(len(panels) - len(shown), 0),
     ]
     figure.supxlabel(_note(figure, notes), fontsize=8)
@@ -270,6 +303,12 @@ def _against_best(summary: Summary, panel: int) -> list[Comparison]:
     """The comparisons of the agent that the summary lists first, the best learner."""
     here = [one for one in summary.comparisons if one.panel == panel and shown_pair(summary, one)]
     return [one for one in here if one.first == here[0].first]
+
+
+def _one_order(summary: Summary, found: list[Comparison]) -> list[int]:
+    """The agents of a panel, the best one too, in the order that all panels have."""
+    ranks, agents = _mean_ranks(summary), {found[0].first, *(one.second for one in found)}
+    return sorted(agents, key=lambda agent: (agent in summary.controls, ranks[agent]))
 
 
 def shown_pair(summary: Summary, one: Comparison) -> bool:

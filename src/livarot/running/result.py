@@ -275,7 +275,8 @@ class RunResult:
         (line,) = axes.plot(episodes, curves.mean(axis=0), linestyle=style, label=label or self.agent)
         axes.fill_between(episodes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_xlabel("episode")
-        axes.set_ylabel("cumulative regret" + (" (realised)" if realised else ""))
+        drawn = "mean and 10-90 % of seeds" if len(self.seeds) > 1 else "one seed"
+        axes.set_ylabel(f"cumulative regret{' (realised)' if realised else ''}\n{drawn}")
         axes.legend()
         return axes
 

@@ -36,6 +36,7 @@ def test_curves_are_predictions_and_bands_their_intervals(fit):
     rows = pd.DataFrame({"age": ages, "kind": "saw"} | WHERE)
     p, table = fit.predict_proba(rows), probability_interval(fit, rows, 0.8)
     assert [line.get_label() for line in axes.lines] == [s for s in fit.states_ if s in ("used", "worn", "broken")]
+    assert axes.get_legend().get_title().get_text() == "80 % bands"
     for line, band in zip(axes.lines, axes.collections, strict=True):
         label = line.get_label()
         np.testing.assert_array_equal(line.get_xdata(), ages)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from livarot import LivarotError
 from livarot.studies.variance import report
@@ -51,6 +52,19 @@ def test_the_text_has_the_numbers_of_the_summary(study):
     slope = study.summary()["families"]["spread"]["agents"]["livarot"]["slope"]
     assert f"LIVAROT has slope {slope:.2f}" in text
     assert "2 seeds" in text and "T = 6" in text
+
+
+def test_no_line_runs_through_the_names_of_the_slopes(study):
+    figure = report.regret_figure(study)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent(canvas.get_renderer()) for text in axes.texts]
+        ends = [
+            axes.transData.transform((max(line.get_xdata()), 1.0))[0] for line in axes.lines if len(line.get_xdata())
+        ]
+        assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
+        assert all(max(ends) + 3.0 < box.x0 and box.x1 < axes.bbox.x1 + 1.0 for box in boxes)
 
 
 def test_one_seed_has_no_errors():

@@ -68,5 +68,5 @@ def plot_probabilities(
             (line,) = drawn.plot(x, own["probability"], linestyle=style, label=str(label))
             drawn.fill_between(x, own["lower"], own["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
     drawn.set(xlabel=covariate, ylabel=f"probability of the state after {state!r}", ylim=(0.0, 1.0))
-    drawn.legend(frameon=False)
+    drawn.legend(frameon=False, title=f"{100 * level:g} % bands")
     return drawn

@@ -1,7 +1,9 @@
-"""The paper's two figures, for either family of chains.
+"""The paper's two figures in exact regret, and what the realised regret adds to it, for either family of chains.
 
-Regret is divided by H^{3/2} throughout, so that all panels have one scale.  Bands and bars are the 10 to 90 % quantiles
-over seeds: unlike mean ± sd they never leave the range of what they describe.  Figures are objects
+Regret is divided by H^{3/2} throughout, so that all panels have one scale.  Bands and bars of exact regret are the 10
+to 90 % quantiles over seeds: unlike mean ± sd they never leave the range of what they describe.  Realised regret is
+exact regret and noise, which most agents of a seed share: curves of it are bands that lie on each other, so a figure
+shows the noise, with its standard deviation, beside the differences between agents.  Figures are objects
 (:mod:`livarot.report.drawing`).  An agent has the same colour in all of them; line styles and markers repeat it for
 print without colour.
 """
@@ -14,6 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from livarot.core.arrays import FloatArray
@@ -22,7 +25,6 @@ from livarot.studies.paper.experiment import (
     CONTENDERS,
     FAMILIES,
     FIXED_GAP,
-    PAPER_GAP,
     SINGLE_PHASE,
     UNIFORM,
     Family,
@@ -30,13 +32,14 @@ from livarot.studies.paper.experiment import (
     Reproduction,
 )
 from livarot.studies.runner import Contender
-from livarot.studies.writing import COLOUR, DASHES, MARKER
+from livarot.studies.writing import COLOUR, DASHES, MARKER, seeds_told, spread
 
-NAME: dict[Regret, str] = {"exact": "exact regret", "realised": "realised regret"}
+KINDS: tuple[Regret, ...] = ("exact", "realised")
 POINTS = 250  # of a curve
 BAND = (0.1, 0.9)  # quantiles over seeds
-ORACLE, RATE = "sign oracle", r"$C \log T$ (Lai and Robbins, $T \to \infty$)"
+ORACLE, RATE = "sign oracle (mean only)", r"$C \log T$ (for $T \to \infty$)"
 LIMIT = "#777777"
+STEP = 0.012  # between neighbours at one horizon, of the range of horizons
 
 
 def shown(family: Family) -> tuple[Contender, ...]:
@@ -44,8 +47,8 @@ def shown(family: Family) -> tuple[Contender, ...]:
     return tuple(c for c in CONTENDERS if family is FIXED_GAP or c is not SINGLE_PHASE)
 
 
-def cumulative_figure(result: Reproduction, family: Family, regret: Regret) -> Figure:
-    """Figure 1: cumulative regret over H^{3/2} against the episode, one panel per horizon on one scale."""
+def cumulative_figure(result: Reproduction, family: Family) -> Figure:
+    """Figure 1: cumulative exact regret over H^{3/2} against the episode, one panel per horizon on one scale."""
     with mpl.rc_context(STYLE):
         columns = min(3, len(result.horizons))
         rows = -(-len(result.horizons) // columns)
@@ -56,55 +59,81 @@ def cumulative_figure(result: Reproduction, family: Family, regret: Regret) -> F
                 panel.set_visible(False)
                 continue
             horizon = result.horizons[index]
-            _cumulative_panel(panel, result, family, regret, horizon)
+            _cumulative_panel(panel, result, family, horizon)
             panel.set_title(f"H = {horizon}", pad=3)
             if index + columns >= len(result.horizons):
                 panel.set_xlabel("episode t")
                 panel.xaxis.set_tick_params(labelbottom=True)
-        figure.supylabel(rf"cumulative {NAME[regret]} / $H^{{3/2}}$", fontsize=9)
-        _legend(figure, panels[0, 0], _title(family, result))
+        figure.supylabel(r"cumulative exact regret / $H^{3/2}$", fontsize=9)
+        _legends(figure, figure.axes[: len(result.horizons)], _title(family, result))
     return figure
 
 
 def scaled_figure(result: Reproduction, family: Family) -> Figure:
     """Figure 2: Regret_T / H^{3/2} against H, and what share of the uniform policy's regret that is."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.8, 3.2))
+        figure = Figure(figsize=(7.6, 3.5))
         left, right = figure.subplots(1, 2)
         _scaled_panel(left, result, family)
         _scaled_panel(right, result, family, of_uniform=True)
         left.set_ylabel(r"exact Regret$_T$ / $H^{3/2}$")
         right.set_ylabel("% of the uniform policy's regret")
-        _legend(figure, left, _title(family, result))
+        _legends(figure, (left, right), _title(family, result))
     return figure
 
 
 def finding_figure(result: Reproduction) -> Figure:
     """Figure 2 in exact regret for both gaps: with the paper's gap all are flat, the uniform policy too."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.8, 3.2))
-        for panel, family in zip(figure.subplots(1, 2), FAMILIES, strict=True):
+        figure = Figure(figsize=(7.6, 3.5))
+        panels = figure.subplots(1, 2)
+        for panel, family in zip(panels, FAMILIES, strict=True):
             _scaled_panel(panel, result, family)
             panel.set_title(f"{family.title}, {family.formula}")
             panel.set_ylabel(r"exact Regret$_T$ / $H^{3/2}$")
-        _legend(figure, figure.axes[1], f"Hard chain; {_settings(result)}")
+        _legends(figure, panels, f"Hard chain; {_settings(result)}; each panel has its own range")
+    return figure
+
+
+def realised_figure(result: Reproduction, family: Family) -> Figure:
+    """The noise in realised regret, and on the same scale the agents' differences from the uniform policy."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 3.5))
+        noise, differences = figure.subplots(1, 2, sharey=True)
+        _noise_panel(noise, result, family)
+        _difference_panel(differences, result, family)
+        several = result.n_seeds > 1
+        noise.set_title("realised minus exact" + (", mean ± sd" if several else ""))
+        differences.set_title("agent minus uniform policy" + (", mean ± 2 s.e." if several else ""))
+        noise.set_ylabel(r"difference in Regret$_T$ / $H^{3/2}$")
+        differences.yaxis.set_tick_params(labelleft=True)
+        for panel in figure.axes:
+            panel.axhline(0.0, color=LIMIT, linewidth=0.9, zorder=0)
+            _horizon_axis(panel, result.horizons)
+        handles, labels = noise.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+        figure.suptitle(
+            f"Hard chain, {family.title}, {family.formula}; T = {result.n_episodes}, {seeds_told(result.n_seeds)}",
+            fontsize=9.5,
+        )
     return figure
 
 
 def figures(result: Reproduction) -> dict[str, Figure]:
     """Every figure of the experiment under the name of its files."""
     found = {"finding": finding_figure(result)}
-    for family in (PAPER_GAP, FIXED_GAP):
-        found[f"figure2-{family.key}"] = scaled_figure(result, family)
-        for regret in NAME:
-            found[f"figure1-{family.key}-{regret}"] = cumulative_figure(result, family, regret)
+    for family in FAMILIES:
+        name = family.title.replace(" ", "-")
+        found[f"figure1-{name}"] = cumulative_figure(result, family)
+        found[f"figure2-{name}"] = scaled_figure(result, family)
+        found[f"realised-{name}"] = realised_figure(result, family)
     return found
 
 
-def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, regret: Regret, horizon: int) -> None:
+def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, horizon: int) -> None:
     kept = _thinned(result.n_episodes)
     for layer, contender in enumerate(shown(family)):
-        curves: FloatArray = getattr(result.of(family, contender, horizon), regret)[:, kept] / horizon**1.5
+        curves: FloatArray = result.of(family, contender, horizon).exact[:, kept] / horizon**1.5
         mean = curves.mean(axis=0)
         low, high = np.quantile(curves, BAND, axis=0)
         colour = COLOUR[contender.key]
@@ -113,9 +142,9 @@ def _cumulative_panel(axes: Axes, result: Reproduction, family: Family, regret: 
             axes.plot(kept + 1, edge, color=colour, linewidth=0.5, alpha=0.45)
         style = DASHES[contender.key]
         axes.plot(kept + 1, mean, color=colour, linestyle=style, label=contender.label, zorder=3 + layer)
-    if regret == "exact" and (family.key, horizon) in result.oracle:
+    if (family.key, horizon) in result.oracle:
         curve = result.oracle[family.key, horizon].curve[kept] / horizon**1.5
-        axes.plot(kept + 1, curve, color=LIMIT, linewidth=1.1, marker="|", markevery=0.1, markersize=4, label=ORACLE)
+        axes.plot(kept + 1, curve, color=LIMIT, linewidth=1.1, label=ORACLE)
     axes.set_xlim(0, result.n_episodes)
     axes.margins(y=0.02)
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -126,44 +155,91 @@ def _scaled_panel(axes: Axes, result: Reproduction, family: Family, *, of_unifor
     """Exact regret after the last episode against H: over H^{3/2}, or in percent of the uniform policy's mean."""
     horizons = np.array(result.horizons, dtype=np.float64)
     contenders = shown(family)
-    step = 0.012 * max(float(np.ptp(horizons)), 5.0)
     for index, contender in enumerate(contenders):
         found = [result.final(family, contender, h, "exact") for h in result.horizons]
         scale = [result.final(family, UNIFORM, h, "exact").mean() / 100 for h in result.horizons]
         values = np.array(found) / (np.array(scale) if of_uniform else horizons**1.5)[:, None]  # (horizons, seeds)
-        mean = values.mean(axis=1)
         low, high = np.quantile(values, BAND, axis=1)
-        bars = np.maximum([mean - low, high - mean], 0.0)  # outliers can pull a mean out of the band
-        beside = horizons + step * (index - (len(contenders) - 1) / 2)  # so that bars do not cover each other
-        axes.errorbar(
-            beside,
-            mean,
-            yerr=bars if bars.any() else None,
-            color=COLOUR[contender.key],
-            linestyle=DASHES[contender.key],
-            marker=MARKER[contender.key],
-            markersize=4,
-            elinewidth=0.9,
-            capsize=2,
-            label=contender.label,
-        )
+        _line(axes, horizons, index - (len(contenders) - 1) / 2, values, (low, high), contender)
     limits = [result.limits(family, h) for h in result.horizons]
     if all(found is not None for found in limits):
         over = np.array(scale) if of_uniform else horizons**1.5
         least, rate = np.array(limits).T / over
-        axes.plot(horizons, least, color=LIMIT, linewidth=1.1, marker="|", markersize=6, label=ORACLE)
+        axes.plot(horizons, least, color=LIMIT, linewidth=1.1, label=ORACLE)
         if family is FIXED_GAP and not of_uniform:  # at the gap of the paper it is hundreds of times the regret of all
             axes.plot(horizons, rate, color=LIMIT, linewidth=0.9, linestyle=(0, (1, 2)), label=RATE)
-    axes.set_xticks(horizons, [str(h) for h in result.horizons])
-    axes.set_xlabel("horizon H")
+    _horizon_axis(axes, result.horizons)
     axes.set_ylim(bottom=0)
 
 
-def _legend(figure: Figure, source: Axes, title: str) -> None:
-    handles, labels = source.get_legend_handles_labels()
+def _noise_panel(axes: Axes, result: Reproduction, family: Family) -> None:
+    """Realised minus exact regret of the same seed, with the standard deviation over seeds."""
+    horizons = np.array(result.horizons, dtype=np.float64)
+    contenders = shown(family)
+    for index, contender in enumerate(contenders):
+        both = [[result.final(family, contender, h, kind) for h in result.horizons] for kind in KINDS]
+        values = (np.array(both[1]) - np.array(both[0])) / horizons[:, None] ** 1.5
+        error = np.array([spread(x) for x in values])
+        mean = values.mean(axis=1)
+        _line(axes, horizons, index - (len(contenders) - 1) / 2, values, (mean - error, mean + error), contender)
+
+
+def _difference_panel(axes: Axes, result: Reproduction, family: Family) -> None:
+    """Regret of every agent minus that of the uniform policy with the same seed: exact (filled), realised (hollow)."""
+    horizons = np.array(result.horizons, dtype=np.float64)
+    sides = [(contender, kind) for contender in shown(family) if contender is not UNIFORM for kind in KINDS]
+    for index, (contender, kind) in enumerate(sides):
+        both = [[result.final(family, c, h, kind) for h in result.horizons] for c in (contender, UNIFORM)]
+        values = (np.array(both[0]) - np.array(both[1])) / horizons[:, None] ** 1.5
+        error = np.array([2.0 * spread(x) / len(x) ** 0.5 for x in values])
+        mean, face = values.mean(axis=1), None if kind == "exact" else "white"
+        _line(axes, horizons, index - (len(sides) - 1) / 2, values, (mean - error, mean + error), contender, face)
+    looks = [Line2D([], [], color=LIMIT, marker="o", linestyle="", markersize=4, mfc=face) for face in (LIMIT, "white")]
+    axes.legend(looks, [f"{kind} regret" for kind in KINDS], loc="lower right", fontsize=8)
+
+
+def _line(
+    axes: Axes, horizons: FloatArray, place: float, values: FloatArray, ends: tuple[FloatArray, FloatArray],
+    contender: Contender, face: str | None = None,
+) -> None:  # fmt: skip
+    """Means over seeds, (horizons, seeds), with bars to both ends; a little beside H, so that bars stay visible."""
+    mean = values.mean(axis=1)
+    bars = np.maximum([mean - ends[0], ends[1] - mean], 0.0)  # outliers can pull a mean out of a band of quantiles
+    axes.errorbar(
+        horizons + place * STEP * max(float(np.ptp(horizons)), 5.0),
+        mean,
+        yerr=bars if bars.any() else None,
+        color=COLOUR[contender.key],
+        linestyle=DASHES[contender.key],
+        marker=MARKER[contender.key],
+        markerfacecolor=face,
+        markersize=4,
+        elinewidth=0.9,
+        capsize=2,
+        label=contender.label,
+    )
+
+
+def _horizon_axis(axes: Axes, horizons: Sequence[int]) -> None:
+    axes.set_xticks(horizons, [str(h) for h in horizons])
+    axes.set_xlabel("horizon H (agents side by side)")
+
+
+def _legends(figure: Figure, panels: Sequence[Axes], title: str) -> None:
+    """One legend where all panels have the same lines; otherwise each panel has its own, of what it shows."""
     figure.suptitle(title, fontsize=9.5)
-    columns = len(labels) if len(labels) < 5 else 3
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.6)
+    handles, labels = panels[0].get_legend_handles_labels()
+    if all(panel.get_legend_handles_labels()[1] == labels for panel in panels):
+        columns = len(labels) if len(labels) < 5 else 3
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8, handlelength=2.6
+        )
+        return
+    for panel in panels:
+        panel.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, frameon=False, fontsize=7, handlelength=2.4,
+            columnspacing=1.0,
+        )  # fmt: skip
 
 
 def _title(family: Family, result: Reproduction) -> str:
@@ -171,7 +247,7 @@ def _title(family: Family, result: Reproduction) -> str:
 
 
 def _settings(result: Reproduction) -> str:
-    seeds = f"{result.n_seeds} seeds, mean and 10-90 %" if result.n_seeds > 1 else "1 seed"
+    seeds = f"{result.n_seeds} seeds: mean and 10-90 %" if result.n_seeds > 1 else "1 seed"
     return f"T = {result.n_episodes}, {seeds}"
 
 

@@ -97,14 +97,15 @@ def _regret_line(axes: Axes, sigmas: FloatArray, regret: FloatArray, contender: 
 
 
 def _guides(axes: Axes, sigmas: FloatArray, at: float) -> None:
-    """Thin lines of slope 1 and 2 through the first point of LIVAROT."""
+    """Thin lines of slope 1 and 2 from half of LIVAROT's first point, named beyond the last, where no other line is."""
     for power in (1, 2):
         line = 0.5 * at * (sigmas / sigmas[0]) ** power
         axes.plot(sigmas, line, color="#999999", linewidth=0.8, zorder=0)
         axes.annotate(
-            f"slope {power}", (sigmas[-1], line[-1]), fontsize=7, color="#777777", ha="right", va="top", xytext=(0, -2),
-            textcoords="offset points",
+            f"slope {power}", (sigmas[-1], line[-1]), fontsize=7, color="#777777", ha="left", va="center",
+            xytext=(5, 0), textcoords="offset points", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
+    axes.set_xlim(right=sigmas[-1] * (sigmas[-1] / sigmas[0]) ** 0.17)  # room for the two words
 
 
 def sigma_figure(study: Study) -> Figure:
@@ -120,7 +121,7 @@ def sigma_figure(study: Study) -> Figure:
             axes.plot(h, curve.worst.mean(axis=1), color=colour, linestyle="", marker="x", markersize=4.5)
         h = np.array(study.curves[0].horizons, dtype=np.float64)
         for line, style, label in paper_lines(h):
-            axes.plot(h, np.minimum(line, 0.5), color="#444444", linestyle=style, linewidth=1.1, label=label)
+            axes.plot(h, line, color="#444444", linestyle=style, linewidth=1.1, label=label)
         axes.plot([], [], color="#444444", linestyle="", marker="x", label="worst trajectory (mean over seeds)")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
