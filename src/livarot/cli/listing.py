@@ -13,13 +13,14 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import typer
 
 from livarot import agents, envs
-from livarot.agents.base import presets_of, promise_of
+from livarot.agents.base import Promise, presets_of, promise_of
 from livarot.errors import LivarotError
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
@@ -122,14 +123,18 @@ def sets(name: str) -> str | None:
     """
     made = {"": lambda _: agents.make(name)} | presets_of(agents.registry.factory(name))
     for preset, build in made.items():
-        try:
-            found = promise_of(build(EPISODES))
-        except Exception:  # it needs a policy or another agent, or a plugin does not work
-            continue
+        found = _promise(build)
         if found is not None:
             kind = "sound" if found.sound else "theory"
             return f"{kind} {100.0 * found.level:g} %" + (f" (preset {preset})" if preset else "")
     return None
+
+
+def _promise(build: Callable[[int], Any]) -> Promise | None:
+    try:
+        return promise_of(build(EPISODES))
+    except Exception:  # it needs a policy or another agent, or a plugin does not work
+        return None
 
 
 def environments() -> list[dict[str, Any]]:

@@ -19,7 +19,6 @@ from livarot.cli.theory import parse_settings
 from livarot.errors import Interrupted, bad, require_positive_int
 from livarot.running.tune import RESERVED, TuneResult, tune
 
-
 INTERRUPTED = 130  # exit code
 
 
