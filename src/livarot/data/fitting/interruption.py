@@ -14,12 +14,14 @@ import numpy as np
 
 from livarot.core.arrays import FloatArray
 from livarot.errors import Interrupted
+from livarot.model.shown import compact
 from livarot.system.progress import Asked, Count, counted
 
 if TYPE_CHECKING:
     from livarot.data.fitting.newton import Maximum
 
 
+@compact
 class UnfinishedFit(NamedTuple):
     """Where an interrupted fit was.
 
