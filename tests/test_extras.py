@@ -62,6 +62,8 @@ print("done")
         ("livarot.MNLTransition", "data"),
         ("livarot.learn", "gym"),
         ("livarot.experiments.sweep", "sweep"),
+        ("livarot.experiments.Store", "sweep"),
+        ("from livarot.experiments import Experiment", "sweep"),
     ],
 )
 def test_what_needs_an_extra_says_which(use, extra):
@@ -86,6 +88,11 @@ def test_a_command_says_all_that_it_needs_in_one_line(command, extra):
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("livarot: ") and line.endswith(f"comes with an extra: pip install 'livarot[{extra}]'")
+
+
+def test_a_star_imports_what_is_there():
+    done = without_extras("from livarot import *\nprint(solve.__name__, MNLMDP.__name__, 'learn' in globals())")
+    assert done.stdout == "solve MNLMDP False\n", done.stderr
 
 
 def test_the_error_is_ours_and_an_import_error():

@@ -8,7 +8,7 @@ import pytest
 INIT = """
 from livarot.lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__ = attach(__name__, __file__)
 """
 STUB = """
 from . import inside as inside
@@ -44,3 +44,24 @@ def test_other_modules_are_found_and_what_is_not_there_is_not(package):
     for name in ("nothing", "_private"):
         with pytest.raises(AttributeError, match=f"module 'lazy_of_a_test' has no attribute '{name}'"):
             getattr(package, name)
+
+
+def test_a_star_leaves_out_what_needs_a_missing_extra(package, tmp_path, monkeypatch):
+    (tmp_path / "lazy_of_a_test" / "__init__.pyi").write_text(STUB + "from .heavy import most as most\n")
+    (tmp_path / "lazy_of_a_test" / "heavy.py").write_text("import gymnasium\nmost = 1\n")
+    del sys.modules["lazy_of_a_test"]
+    monkeypatch.setitem(sys.modules, "gymnasium", None)  # as if it were not installed
+    found: dict[str, object] = {}
+    exec("from lazy_of_a_test import *", found)  # noqa: S102
+    assert found["answer"] == 42 and "most" not in found
+    with pytest.raises(ImportError, match=r"pip install 'livarot\[gym\]'"):
+        _ = sys.modules["lazy_of_a_test"].most
+
+
+def test_other_failures_of_a_star_are_told(package, tmp_path, monkeypatch):
+    (tmp_path / "lazy_of_a_test" / "__init__.pyi").write_text(STUB + "from .heavy import most as most\n")
+    (tmp_path / "lazy_of_a_test" / "heavy.py").write_text("import nowhere_to_be_found\n")
+    del sys.modules["lazy_of_a_test"]
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ModuleNotFoundError, match="nowhere_to_be_found"):
+        exec("from lazy_of_a_test import *", {})  # noqa: S102

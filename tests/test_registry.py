@@ -8,6 +8,7 @@ import pytest
 
 from livarot.errors import LivarotError
 from livarot.registry import Registry
+from tests.support.plugins import install
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,9 @@ def test_a_name_is_registered_once(things):
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
     """An installed package that offers an agent, one whose module fails, and a name that is taken."""
-    (tmp_path / "their_plugin.py").write_text("class Theirs:\n    name = 'theirs'\n\n\nnumber = 3\n")
-    info = tmp_path / "their_plugin-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[livarot.tests]\ntheirs = their_plugin:Theirs\nbroken = their_plugin:nothing\n"
-        "number = their_plugin:number\ntaken = their_plugin:Theirs\n"
-    )
+    points = "[livarot.tests]\ntheirs = their_plugin:Theirs\nbroken = their_plugin:nothing\n"
+    points += "number = their_plugin:number\ntaken = their_plugin:Theirs\n"
+    install(tmp_path, "their_plugin", "class Theirs:\n    name = 'theirs'\n\n\nnumber = 3\n", points)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     sys.modules.pop("their_plugin", None)
@@ -141,3 +137,21 @@ def test_an_installed_package_adds_names_without_being_imported(plugin, caplog):
 def test_an_entry_point_that_fails_is_one_line(plugin, name, why):
     with pytest.raises(LivarotError, match=f"thing: '{name}' .*{why}"):
         Registry("thing", "livarot.tests").make(name)
+
+
+def test_what_cannot_be_loaded_is_left_out_and_named_once(plugin, caplog):
+    registry: Registry[Any] = Registry("thing", "livarot.tests")
+    registry.register("ours", dict, "ours")
+    for _ in range(2):
+        assert registry.loadable() == ("ours", "taken", "theirs")
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2 and all(text.endswith("it is left out") for text in said)
+    assert "'broken' (their_plugin:nothing) cannot be loaded (AttributeError" in said[0]
+    assert "broken" in registry.names()
+
+
+def test_a_plugin_that_ends_the_process_is_refused(tmp_path, monkeypatch):
+    install(tmp_path, "ending_plugin", "raise SystemExit(3)\n", "[livarot.tests]\nends = ending_plugin:X\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(LivarotError, match=r"'ends' \(ending_plugin:X\) cannot be loaded \(SystemExit: 3\)"):
+        Registry("thing", "livarot.tests").make("ends")

@@ -10,7 +10,7 @@ from livarot.gymnasium_ids import register_when_imported
 from livarot.lazy import attach
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__ = attach(__name__, __file__)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 register_when_imported()

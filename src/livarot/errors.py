@@ -70,7 +70,11 @@ class MissingExtra(LivarotError, ImportError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended a run or a search; ``result`` is what was done by then, as the function would have returned it."""
+    """Ctrl-C ended a run, a search or a fit; ``result`` is what was done by then.
+
+    After a run or a search it is what the function would have returned for the part that was done; after a fit the last
+    theta, not converged (:class:`livarot.data.UnfinishedFit`), or None.
+    """
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)

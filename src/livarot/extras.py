@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 
 EXTRAS = {  # of importable packages; pyproject.toml lists what each extra installs
     "pandas": "data",
@@ -26,6 +27,24 @@ EXTRAS = {  # of importable packages; pyproject.toml lists what each extra insta
     "distributed": "cluster",
     "streamlit": "board",
 }
+WHOLE = {"livarot.sweeps": "sweep"}  # parts of livarot that need more of an extra than its first missing package
+
+
+def extra_of(module: str) -> str | None:
+    """The extra that all of a part needs; None: that of the package that is missing.
+
+    >>> extra_of("livarot.sweeps.store.store"), extra_of("livarot.data.estimator")
+    ('sweep', None)
+    """
+    return WHOLE.get(".".join(module.split(".")[:2]))
+
+
+def all_there() -> bool:
+    """Are the packages of all extras installed?  They are not imported."""
+    try:
+        return all(find_spec(package) for package in EXTRAS)
+    except (ImportError, ValueError):
+        return False
 
 
 @contextmanager

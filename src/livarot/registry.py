@@ -32,7 +32,7 @@ from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, NoReturn, TypeVar
 
-from livarot.errors import bad
+from livarot.errors import LivarotError, bad
 
 __all__ = ["Registry", "import_modules"]
 
@@ -73,6 +73,7 @@ class Registry(Generic[T]):
         self.noun = noun
         self._group = group  # None once its entry points are here
         self._entries: dict[str, _Entry[T]] = {}
+        self._told: set[str] = set()  # names of which a warning said that they cannot be loaded
 
     def register(self, name: str, factory: Callable[..., T], summary: str) -> None:
         """Add `factory` under `name` (letters, digits, ``-`` and ``_``), with a summary of one line."""
@@ -116,6 +117,23 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         self._add_installed()
         return tuple(sorted(self._entries))
+
+    def loadable(self) -> tuple[str, ...]:
+        """The names whose factories can be loaded, which this does.
+
+        Each of the others is named in a warning, once: a package that does not work must not hide those that do.
+        """
+        found = []
+        for name in self.names():
+            try:
+                self.factory(name)
+            except LivarotError as error:
+                if name not in self._told:
+                    self._told.add(name)
+                    logger.warning("%s; it is left out", error)
+            else:
+                found.append(name)
+        return tuple(found)
 
     def summary(self, name: str) -> str:
         return self._entry(name).summary
@@ -168,7 +186,7 @@ def _loaded(noun: str, point: EntryPoint) -> Any:
     """What an entry point names; a failure is one line."""
     try:
         found = point.load()
-    except Exception as error:  # whatever that package does
+    except (Exception, SystemExit) as error:  # whatever that package does
         said = f"{type(error).__name__}: {str(error)[:200] or 'no message'}"
         raise bad(noun, f"{point.name!r} ({point.value}) cannot be loaded ({said})") from error
     if not callable(found):

@@ -93,7 +93,8 @@ def test_interrupted(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_real_interrupt_ends_the_threads_and_leaves_nothing(tmp_path):
-    command = [*LIVAROT, "reproduce", "--out", str(tmp_path / "out"), "--workers", "2"]
+    lines = "from livarot.cli import main, progress; progress.SECONDS = 0.0; main()"  # a line whenever there is one
+    command = [sys.executable, "-c", lines, "reproduce", "--out", str(tmp_path / "out"), "--workers", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     seen = []
     for line in process.stderr:  # the threads are at work

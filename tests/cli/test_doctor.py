@@ -23,6 +23,19 @@ def test_doctor(tmp_path):
     assert "pip install 'livarot[cluster]'" in lacking["cure"] or lacking["found"][0].isdigit()
 
 
+def test_doctor_says_how_to_get_the_sepsis_data(monkeypatch):
+    from livarot.sweeps import doctor as module
+
+    def version(name):
+        if name == "icu-sepsis":
+            raise module.importlib.metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(module.importlib.metadata, "version", version)
+    (line,) = [line for line in call("doctor").output.splitlines() if "icu-sepsis" in line]
+    assert line.startswith("--") and line.endswith("the sepsis environment; pip install --no-deps icu-sepsis")
+
+
 @pytest.mark.parametrize("name", ["file", "file/inside"])
 def test_doctor_wants_a_folder(tmp_path, name):
     (tmp_path / "file").write_text("x")

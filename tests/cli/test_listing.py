@@ -2,14 +2,18 @@
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from livarot import agents, envs
 from livarot.cli import listing
+from livarot.cli.app import app
 from livarot.cli.listing import described, description
 from livarot.errors import LivarotError
+from tests.support.plugins import install
 from tests.twins import envs as ref
 
 
@@ -106,3 +110,91 @@ def test_every_agent_and_environment_can_be_described():
 def test_an_unknown_name_is_refused():
     with pytest.raises(LivarotError, match="no 'livaroth'; did you mean 'livarot'"):
         described("agents", "livaroth")
+
+
+PLUGIN = """
+'''The module of several agents.'''
+from dataclasses import dataclass
+from livarot.agents import Uniform
+
+@dataclass(frozen=True)
+class Told(Uniform):
+    '''Plays dice.
+
+    More of it.
+    '''
+    sides: int = 6  # of a die
+
+@dataclass(frozen=True)
+class Untold(Uniform):
+    sides: int = 6
+
+def no_defaults(n_states):
+    raise AssertionError
+
+def fails():
+    raise OSError("no such river")
+"""
+POINTS = """
+[livarot.agents]
+broken-agent = nope:X
+told-agent = listed_plugin:Told
+untold-agent = listed_plugin:Untold
+
+[livarot.envs]
+river-swim = listed_plugin:fails
+needy-river = listed_plugin:no_defaults
+dry-river = listed_plugin:fails
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """An installed package of which much does not work."""
+    install(tmp_path, "listed_plugin", PLUGIN, POINTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for registry, group in ((agents.registry, "livarot.agents"), (envs.registry, "livarot.envs")):
+        registry.names()
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+        monkeypatch.setattr(registry, "_told", set())
+        monkeypatch.setattr(registry, "_group", group)
+    yield
+    sys.modules.pop("listed_plugin", None)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_broken_plugin_hides_no_other_agent(plugin, more):
+    found = CliRunner().invoke(app, ["list", "agents", *more])
+    assert found.exit_code == 0
+    if more:
+        shown = [row["name"] for row in json.loads(found.stdout)]
+    else:
+        shown = [line.split()[0] for line in found.stdout.partition("\n\n")[0].splitlines()[1:]]
+    assert set(agents.registry) - set(shown) == {"broken-agent"} and {"livarot", "told-agent"} <= set(shown)
+    broken, taken = sorted(found.stderr.splitlines())
+    assert broken.startswith("livarot: agent: 'broken-agent' (nope:X) cannot be loaded (ModuleNotFoundError: No module")
+    assert "'river-swim' of the package listed-plugin is left out: it is registered already" in taken
+    refused = CliRunner().invoke(app, ["list", "agents", "broken-agent"])
+    assert refused.exit_code == 2 and "cannot be loaded" in refused.stderr and refused.stdout == ""
+
+
+def test_environments_that_cannot_be_built_have_no_numbers(plugin, monkeypatch):
+    monkeypatch.setattr(envs.registry, "_entries", {"river-swim": envs.registry._entries["river-swim"]})
+    found = CliRunner().invoke(app, ["list", "envs"])
+    rows = {line.split()[0]: line.split()[1] for line in found.stdout.splitlines()[1:]}
+    assert found.exit_code == 0 and rows == {"dry-river": "-", "needy-river": "-", "river-swim": "6"}
+    said = found.stderr.splitlines()
+    assert sum("'river-swim' of the package" in line for line in said) == 1
+    assert any("'dry-river' has no numbers" in line and "OSError: no such river" in line for line in said)
+    assert any("'needy-river' has no numbers" in line and "needs n_states" in line for line in said)
+
+
+def test_a_collision_is_told_by_every_command_that_names_things(plugin):
+    found = CliRunner().invoke(app, ["theory", "river-swim", "--episodes", "10"])
+    assert found.exit_code == 0 and found.stderr.count("'river-swim' of the package listed-plugin is left out") == 1
+
+
+def test_a_plugin_is_described_by_its_own_words(plugin):
+    assert described("agents", "told-agent")["about"] == "Plays dice."
+    assert described("agents", "untold-agent")["about"] == "The module of several agents."
+    assert [one["meaning"] for one in described("agents", "told-agent")["settings"]] == ["of a die"]

@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from livarot import LivarotError
-from livarot.cli import studies
+from livarot.cli import progress, studies
 
 
 def test_reproduce_from_end_to_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(studies.paper, "reproduce", partial(studies.paper.reproduce, n_episodes=20))
+    monkeypatch.setattr(progress, "SECONDS", 0.0)
     studies.reproduce(quick=True, out=tmp_path / "out", n_seeds=2, workers=2)
     printed = capsys.readouterr()
     assert printed.err.splitlines()[0] == "reproduce: compiling what is not compiled yet"
@@ -41,6 +42,7 @@ def test_the_study_of_variance_from_end_to_end(tmp_path, capsys, monkeypatch):
 @pytest.mark.skipif(find_spec("icu_sepsis") is None, reason="needs the package icu-sepsis")
 def test_the_hospital_from_end_to_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(studies.hospital, "sepsis_study", partial(studies.hospital.sepsis_study, horizon=3))
+    monkeypatch.setattr(progress, "SECONDS", 0.0)
     studies.sepsis(quick=True, out=tmp_path / "r", n_seeds=1, n_patients=1, workers=1)
     shown = capsys.readouterr()
     assert "not medical advice" in shown.out

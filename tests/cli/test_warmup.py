@@ -72,10 +72,7 @@ def test_a_part_of_it_is_compiled_once(tmp_path):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
         done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
         counts.append([int(number) for number in TOLD.fullmatch(done.stdout).groups()])
-        assert done.stderr.splitlines() == [
-            "warmup: compiling what is not compiled yet",
-            "warmup: 100 % of 1 steps",
-        ]
+        assert done.stderr == "" or done.stderr.splitlines()[-1] == "warmup: 100 % of 1 steps"  # after half a minute
     (compiled, _), (again, loaded) = counts
     assert compiled > 0 == again
     assert loaded > 0

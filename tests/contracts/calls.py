@@ -28,8 +28,8 @@ CONTAINERS = {
     "PessimisticDiscounted",
     "PessimisticPlan", "PessimisticPolicy", "Plan", "Policy", "PolicyEvaluation", "Problem", "Rate", "RewardScale",
     "RobustDiscounted", "RobustSolution", "RobustnessCurve", "RunResult", "Settings", "Solution", "Steps", "Summary",
-    "SignOracle", "TheoryWarning", "Transitions", "TuneResult", "ValueInterval", "Wald", "WarmStarted", "checked",
-    "icu_sepsis",
+    "SignOracle", "TheoryWarning", "Transitions", "TuneResult", "UnfinishedFit", "ValueInterval", "Wald",
+    "WarmStarted", "checked", "icu_sepsis",
 }  # fmt: skip
 
 HORIZON, STATES, ACTIONS = 3, 3, 2

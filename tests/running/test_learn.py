@@ -344,3 +344,11 @@ def test_no_global_randomness():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     learn(Corridor(), livarot.agents.Livarot(), n_episodes=2, **KNOWN)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_it_is_shown_in_a_few_lines(mdp):
+    env = gymnasium.make("livarot/MNL-v0", mdp=mdp)
+    found = livarot.learn(env, livarot.agents.Livarot(), n_episodes=20)
+    title, returns, settings = repr(found).splitlines()
+    assert title == "LearnResult(livarot)" and "Livarot(" in settings and "LearnResult(livarot)" in found._repr_html_()
+    assert f"20 episodes, {found.lengths.mean():.6g} steps and {found.returns.mean():.6g} on average" in returns

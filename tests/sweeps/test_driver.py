@@ -122,6 +122,21 @@ def test_progress_is_told(tmp_path):
     assert all(a.done <= b.done for a, b in itertools.pairwise(seen))
 
 
+@pytest.mark.parametrize("backend", ["sequential", "loky"])
+def test_an_observer_is_told_of_each_finished_run_once(tmp_path, backend):
+    seen = []
+    sweep(experiment(), tmp_path, backend=backend, workers=2, group=3, observer=seen.append)
+    told = [run for now in seen for run in now.finished]
+    with Store(tmp_path) as store:
+        table = store.table()
+    assert len(told) == 16 == len(table)
+    regret = sorted((one.environment, one.agent, one.seed, one.regret, one.realised_regret) for one in told)
+    columns = ["environment", "agent", "seed", "regret", "realised_regret"]
+    assert regret == sorted(table[columns].itertuples(index=False, name=None))
+    sweep(experiment(), tmp_path, backend=backend, observer=seen.append)  # nothing is left to do
+    assert sum(len(now.finished) for now in seen) == 16
+
+
 def test_environments_are_tried_before_any_work(tmp_path):
     wrong = Experiment(
         environments=[EnvironmentSpec(name="hard-chain", settings={"horizon": [3, 4], "gap": [0.1, 0.9]})],

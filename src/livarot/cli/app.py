@@ -47,10 +47,10 @@ class Kind(StrEnum):
 def one_line_errors(extra: str | None = None) -> Iterator[None]:
     """Our errors and Ctrl-C end a command with one line; anything else is a defect, with its traceback.
 
-    ``extra`` is what the command needs beyond the core.
+    ``extra`` is what the command needs beyond the core.  Plugins that are left out are named on standard error.
     """
     try:
-        with extras_explained(extra):
+        with extras_explained(extra), report.warnings_shown(report.PLUGINS):
             yield
     except KeyboardInterrupt:
         typer.echo("livarot: interrupted, nothing half-written is left", err=True)
@@ -71,7 +71,8 @@ def call(module: str, given: dict[str, Any], function: str = "command") -> None:
     """
     with one_line_errors():
         work = getattr(import_module(f"livarot.cli.{module}"), function)
-        import_modules(given.pop("imports", None))
+        if "imports" in given:  # it names agents or environments
+            import_modules(given.pop("imports"))
         if "workers" in given and given["workers"] is None:
             given["workers"] = processors()
         work(**given)

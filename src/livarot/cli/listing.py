@@ -13,13 +13,14 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import typer
 
 from livarot import agents, envs
-from livarot.agents.base import presets_of, promise_of
+from livarot.agents.base import Promise, presets_of, promise_of
 from livarot.errors import LivarotError
 from livarot.model.problem import MNLMDP
 from livarot.planning.exact import solve
@@ -55,15 +56,13 @@ def described(kind: str, name: str) -> dict[str, Any]:
     registry: Any = agents.registry if kind == "agents" else envs.registry
     made = registry.factory(name)
     plain = made.func if isinstance(made, partial) else made
-    home = sys.modules[plain.__module__]
-    text = (home.__doc__ if kind == "agents" else None) or plain.__doc__ or ""
-    comments = dict(COMMENT.findall(inspect.getsource(plain)))
+    comments = dict(COMMENT.findall(_source(plain)))
     settings = [
         {"name": each.name, "default": _default(each), "meaning": comments.get(each.name, "")}
         for each in inspect.signature(made).parameters.values()
     ]
     presets = list(presets_of(made)) if kind == "agents" else []
-    about = " ".join(text.split("\n\n")[0].split())
+    about = " ".join(_text(kind, plain).split("\n\n")[0].split())
     return {
         "name": name,
         "summary": registry.summary(name),
@@ -72,6 +71,23 @@ def described(kind: str, name: str) -> dict[str, Any]:
         "settings": settings,
         "presets": presets,
     }
+
+
+def _text(kind: str, plain: Any) -> str:
+    """The docstring: of livarot's own agents the module's, which names the paper; of all else its own comes first."""
+    own = plain.__doc__ or ""
+    if own.startswith(f"{plain.__name__}("):  # the signature, which dataclass puts where there is no docstring
+        own = ""
+    home = sys.modules[plain.__module__].__doc__ or ""
+    ours = plain.__module__.partition(".")[0] == "livarot"
+    return home or own if kind == "agents" and ours else own or home
+
+
+def _source(plain: Any) -> str:
+    try:
+        return inspect.getsource(plain)
+    except (OSError, TypeError):  # of what was compiled or typed at a prompt there is none
+        return ""
 
 
 def _default(parameter: inspect.Parameter) -> str | None:
@@ -95,7 +111,8 @@ def description(one: dict[str, Any]) -> list[str]:
 
 def listed_agents() -> list[dict[str, Any]]:
     """The registered agents by name, with what is promised about their sets."""
-    return [{"name": name, "sets": sets(name), "summary": agents.registry.summary(name)} for name in agents.registry]
+    names = agents.registry.loadable()
+    return [{"name": name, "sets": sets(name), "summary": agents.registry.summary(name)} for name in names]
 
 
 def sets(name: str) -> str | None:
@@ -106,28 +123,37 @@ def sets(name: str) -> str | None:
     """
     made = {"": lambda _: agents.make(name)} | presets_of(agents.registry.factory(name))
     for preset, build in made.items():
-        try:
-            found = promise_of(build(EPISODES))
-        except (LivarotError, TypeError):  # it needs a policy, or another agent
-            continue
+        found = _promise(build)
         if found is not None:
             kind = "sound" if found.sound else "theory"
             return f"{kind} {100.0 * found.level:g} %" + (f" (preset {preset})" if preset else "")
     return None
 
 
+def _promise(build: Callable[[int], Any]) -> Promise | None:
+    try:
+        return promise_of(build(EPISODES))
+    except Exception:  # it needs a policy or another agent, or a plugin does not work
+        return None
+
+
 def environments() -> list[dict[str, Any]]:
     """The registered environments by name, with their sizes and constants."""
-    return [{"name": name, **_numbers(name), "summary": envs.registry.summary(name)} for name in envs.registry]
+    names = envs.registry.loadable()
+    return [{"name": name, **_numbers(name), "summary": envs.registry.summary(name)} for name in names]
 
 
 def _numbers(name: str) -> dict[str, Any]:
-    """Sizes and constants of an environment; None where its data are not installed."""
+    """Sizes and constants of an environment; None where its data are not installed, or a plugin cannot be built."""
     try:
         return numbers(envs.make(name))
-    except LivarotError:
-        if name not in envs.LARGE:
+    except Exception as error:
+        ours = envs.registry._entry(name).registered_by.partition(".")[0] == "livarot"
+        if ours and not (name in envs.LARGE and isinstance(error, LivarotError)):
             raise
+        if not ours:
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            typer.echo(f"livarot: environment: {name!r} has no numbers, it fails with its defaults ({said})", err=True)
         return dict.fromkeys(COLUMNS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,14 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from livarot.sweeps.snapshot import Snapshot
 
-SECONDS = 10.0  # between two lines
+SECONDS = 30.0  # between two lines
 
 
 @contextmanager
 def progress_shown(
     console: Console, name: str, unit: str = "episodes", doing: str = "running"
 ) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, a line for every tenth elsewhere."""
+    """A bar on a terminal; elsewhere a line every ``SECONDS``, and at the end if there was one before."""
     if not console.is_terminal:
         yield _lines(console, name, unit)
         return
@@ -44,22 +45,24 @@ def progress_shown(
 
 
 def _lines(console: Console, name: str, unit: str) -> Callable[[int, int], None]:
-    last = -1
+    begin = last = time.monotonic()
+    ended = False
 
     def show(done: int, total: int) -> None:
-        nonlocal last
-        tenth = 10 * done // total
-        if tenth > last:
-            last = tenth
-            what = "compiling what is not compiled yet" if done == 0 else f"{10 * tenth} % of {total} {unit}"
-            console.print(f"{name}: {what}", highlight=False, soft_wrap=True)
+        nonlocal last, ended
+        now = time.monotonic()
+        if ended or (now - last < SECONDS and (done < total or last == begin)):
+            return
+        last, ended = now, done >= total
+        what = "compiling what is not compiled yet" if done == 0 else f"{100 * done // total} % of {total} {unit}"
+        console.print(f"{name}: {what}", highlight=False, soft_wrap=True)
 
     return show
 
 
 @contextmanager
 def sweep_shown() -> Iterator[Callable[[Snapshot], None]]:
-    """A bar on a terminal, lines elsewhere: at the beginning, every ten seconds and at the end."""
+    """A bar on a terminal, lines elsewhere: at the beginning, every ``SECONDS`` and at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield progress_lines(lambda text: typer.echo(text, err=True))

@@ -20,6 +20,7 @@ import typer
 from livarot.cli.sweep import PANEL, Imports, import_modules
 
 PORT, REFUSED = 8501, 2
+PLUGINS = "livarot.registry"  # warns of what installed packages offer and cannot be used
 PATIENCE = 5.0  # seconds that the server has to end by itself
 
 
@@ -75,6 +76,7 @@ def warnings_shown(part: str = "livarot") -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("livarot: %(message)s"))
+    handler.addFilter(lambda record: part == PLUGINS or record.name != PLUGINS)  # every command shows those
     logging.getLogger(part).addHandler(handler)
     try:
         yield

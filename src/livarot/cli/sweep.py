@@ -114,11 +114,12 @@ def _exit_code(report: Report) -> int:
 
 
 def import_modules(names: Sequence[str] | None) -> None:
-    """Import what ``--import`` names."""
-    if names:
-        from livarot import registry
+    """Import what ``--import`` names, and look up what installed packages offer: what is wrong with it is told now."""
+    from livarot import agents, envs, registry
 
-        registry.import_modules(names)
+    registry.import_modules(names or ())
+    agents.registry.names()
+    envs.registry.names()
 
 
 @contextmanager

@@ -1,18 +1,25 @@
-"""``livarot tune``: a grid of an agent's settings on a registered environment."""
+"""``livarot tune``: a grid of an agent's settings on a registered environment.
+
+Ctrl-C ends it with exit code 130, and what was finished is printed; if nothing was, as for every other command.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from livarot import agents, envs
 from livarot.cli.progress import progress_shown
 from livarot.cli.theory import parse_settings
-from livarot.errors import bad, require_positive_int
+from livarot.errors import Interrupted, bad, require_positive_int
 from livarot.running.tune import RESERVED, TuneResult, tune
+
+INTERRUPTED = 130  # exit code
 
 
 def command(
@@ -32,23 +39,23 @@ def command(
     mdp = envs.make(env, **parse_settings("set", settings))
     candidate = agents.make(agent)
     values = parse_grid(grid)
-    with progress_shown(Console(stderr=True), "tune") as progress:
-        found = tune(
-            mdp,
-            candidate,
-            values,
-            n_episodes,
-            range(RESERVED.stop, RESERVED.stop + n_seeds),
-            workers=workers,
-            budget=budget,
-            progress=progress,
-        )
+    seeds, interrupted = range(RESERVED.stop, RESERVED.stop + n_seeds), False
+    try:
+        with progress_shown(Console(stderr=True), "tune") as progress:
+            found = tune(mdp, candidate, values, n_episodes, seeds, workers=workers, budget=budget, progress=progress)
+    except Interrupted as stop:
+        found, interrupted = stop.result, True
     console = Console()
     if as_json:
-        console.print_json(json.dumps({"env": env} | found.to_dict(), allow_nan=False))
+        console.print_json(json.dumps({"env": env, "interrupted": interrupted} | found.to_dict(), allow_nan=False))
     else:
         console.print(rich_table(found, env))
         console.print(f"best: {found.best!r}", highlight=False, markup=False, soft_wrap=True)
+    if interrupted:
+        points = math.prod(map(len, values.values()))
+        said = f"interrupted after {len(found.points)} of {points} points; those that were finished are shown"
+        typer.echo(f"livarot: {said}", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def parse_grid(given: list[str]) -> dict[str, list[Any]]:

@@ -21,6 +21,7 @@ from .fitting.effects import marginal_effects as marginal_effects
 from .fitting.effects import probability_interval as probability_interval
 from .fitting.effects import relative_risk_ratios as relative_risk_ratios
 from .fitting.inference import LikelihoodRatio as LikelihoodRatio
+from .fitting.interruption import UnfinishedFit as UnfinishedFit
 from .fitting.plots import plot_coefficients as plot_coefficients
 from .fitting.plots import plot_probabilities as plot_probabilities
 from .fitting.separation import NotIdentified as NotIdentified

@@ -17,6 +17,7 @@ from livarot.core.arguments import check_settings, checked
 from livarot.core.arrays import FloatArray
 from livarot.core.ellipsoid import Ellipsoid
 from livarot.data.fitting.inference import confidence_sets, covariance, warn_of_bias
+from livarot.data.fitting.interruption import Steps, newton_steps
 from livarot.data.fitting.likelihood import log_likelihood, log_probabilities
 from livarot.data.fitting.newton import Maximum, maximise
 from livarot.data.fitting.pruning import held_back, never_told, pruned, without_never_seen
@@ -33,7 +34,7 @@ from livarot.errors import bad, require_non_negative
 from livarot.infinite.terms import stored_discount
 from livarot.model.labels import Labels
 from livarot.model.problem import Problem
-from livarot.system.progress import Count, counted
+from livarot.system.progress import Count
 
 
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
@@ -67,8 +68,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
     covariance : "hessian" (inverse Hessian), "sandwich", "cluster" (:mod:`livarot.data.fitting.sandwich`); "auto" is
         the last one where there are clusters, the second one where there are sampling weights, else the first.
     collinear : "refuse" columns that are combinations of others, or "drop" the later ones with a warning.
-    tol : Newton decrement at which to stop: the error of theta in standard errors.
-    max_iter : largest number of Newton steps.
+    tol, max_iter : Newton decrement at which to stop (the error of theta in standard errors); most Newton steps.
 
     Attributes
     ----------
@@ -160,18 +160,17 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
 
         ``y`` may give the next states (tables of transitions) or the flags (tables of alternatives) instead of a
         column.  ``progress`` counts Newton steps as :func:`livarot.run` counts episodes: None is a bar if the fit
-        takes long in a terminal or a notebook.  An interrupted fit leaves the estimator as it was.
+        takes long in a terminal or a notebook.  Ctrl-C raises :class:`livarot.Interrupted` with the last theta as its
+        ``result``, a :class:`livarot.data.UnfinishedFit` (None before the first step), and the estimator is as it was.
         """
         check_settings(MNLTransition.__init__, self.get_params(deep=False), reg=require_non_negative)
-        with counted(progress, None, "Newton steps") as count:
+        with newton_steps(progress) as steps:
             choices = self._read(X, y)
-            if count is not None:
-                count(0)  # the table is read
             never: list[str] = []
             while True:
                 try:
                     how = "drop" if never else self.collinear  # what that makes collinear goes
-                    told = self._estimate(choices, how, count)
+                    told = self._estimate(choices, how, steps)
                     break
                 except NotIdentified as error:
                     everything = isinstance(self.reachable, str) and not isinstance(X, Choices)
@@ -186,7 +185,7 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
             warn(text)
         return self
 
-    def _estimate(self, choices: Choices, collinear: str, count: Count | None) -> list[str]:
+    def _estimate(self, choices: Choices, collinear: str, steps: Steps) -> list[str]:
         """Fit to choices; gives the texts of warnings."""
         reg, shared = float(self.reg), bool(self.homogeneous)
         kind = covariance_kind(self.covariance, choices)
@@ -195,11 +194,12 @@ class MNLTransition(BaseEstimator):  # type: ignore[misc]
         if not shared and reg == 0.0:
             choices, free, more = held_back(choices, self._groups(choices), collinear)
             told += more
+        steps.begin(choices.columns)
         found, covariances = list[Maximum](), list[FloatArray]()
-        settings: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter), "count": count}
+        settings: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter), "follow": steps.follow}
         for (where, part), own in zip(self._groups(choices), free, strict=False):
             result = maximise(part, reg=reg, where=where, at_zero=at_zero if shared else None, free=own, **settings)
-            found.append(result)
+            found.append(steps.finish(result))
             covariances.append(covariance(part, result, reg, kind))
         self._fitted(choices, found, covariances, kind, dropped)
         return told

@@ -32,6 +32,7 @@ from livarot.errors import bad, require_finite, require_positive
 from livarot.model.building.build import Terms, read_terms
 from livarot.model.file import load_model
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.shown import html_of, problem_lines, text_of
 from livarot.model.terms.units import PLAIN, Units
 from livarot.storage import reading
 from livarot.system.sizes import require_memory
@@ -69,11 +70,24 @@ class RewardScale(NamedTuple):
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TabularMDP(MNLMDP):
     """An :class:`MNLMDP` that remembers how its rewards were mapped into [0, 1]; saved with the model."""
 
     reward_scale: RewardScale = field(default=RewardScale())
+
+    def __repr__(self) -> str:
+        return text_of("TabularMDP", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of("TabularMDP", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        scale = self.reward_scale
+        mapped = (
+            {} if scale == RewardScale() else {"given": f"rewards {scale.shift:.6g} + {scale.scale:.6g} times these"}
+        )
+        return problem_lines(self.problem, self.theta) | mapped
 
     def original_value(self, value: ArrayLike) -> FloatArray:
         """Values (H + 1, ...) of the model, stage first, in the units of the rewards as given."""

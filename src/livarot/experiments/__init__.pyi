@@ -23,6 +23,7 @@ from livarot.sweeps.experiment.spec import AgentSpec as AgentSpec
 from livarot.sweeps.experiment.spec import EnvironmentSpec as EnvironmentSpec
 from livarot.sweeps.experiment.spec import Experiment as Experiment
 from livarot.sweeps.experiment.spec import SeedRange as SeedRange
+from livarot.sweeps.snapshot import FinishedRun as FinishedRun
 from livarot.sweeps.snapshot import Report as Report
 from livarot.sweeps.snapshot import Snapshot as Snapshot
 from livarot.sweeps.store.store import Store as Store

@@ -14,6 +14,7 @@ from livarot.infinite.planning.average import AverageSolution, Gain, policy_gain
 from livarot.infinite.planning.discounted import DiscountedSolution, policy_value, solve_discounted
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.terms import stored_discount
+from livarot.model.shown import compact
 from livarot.simulation.rollout import draw_start
 from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
@@ -52,6 +53,7 @@ def evaluate(mdp: InfiniteMDP, policy: ArrayLike, discount: float | None = None)
     return policy_value(mdp, policy, gamma)
 
 
+@compact
 class Paths(NamedTuple):
     """Trajectories, in the user's units; after the end of one its actions are -1 and its rewards 0."""
 

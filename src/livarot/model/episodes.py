@@ -18,10 +18,12 @@ from livarot.core.compiling.jit import jit
 from livarot.core.tolerances import SUM_SLACK
 from livarot.errors import LivarotError, bad, require_finite
 from livarot.model.problem import Problem, require_problem
+from livarot.model.shown import compact
 
 _FLOAT = np.dtype(np.float64)
 
 
+@compact
 class Estimate(NamedTuple):
     """theta with its Gram matrix, per replica and parameter; ``whiten`` is W with W'W = gram^-1.
 
@@ -33,6 +35,7 @@ class Estimate(NamedTuple):
     whiten: FloatArray  # (R, K, G) packed, lower triangular blocks
 
 
+@compact
 class Plan(NamedTuple):
     """One policy per replica, fixed before the episode, with what the agent believes about it.
 
@@ -70,6 +73,7 @@ class Plan(NamedTuple):
         return self._replace(**converted)
 
 
+@compact
 class Episodes(NamedTuple):
     """One episode per replica: ``choices`` says which of its reachable next states each transition took."""
 

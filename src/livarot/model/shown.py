@@ -1,10 +1,15 @@
-"""How objects are shown at a prompt and in a notebook: a title and a few lines, never more than twelve."""
+"""How objects are shown at a prompt and in a notebook: a title and a few lines, never more than twelve.
+
+What only holds arrays is shown by :func:`compact`: shapes and ranges, in two lines.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import html
+import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +18,7 @@ from livarot.core.arrays import FloatArray
 if TYPE_CHECKING:
     from livarot.model.problem import Problem
 
+T = TypeVar("T")
 WIDEST = 110
 MOST = 12
 
@@ -38,6 +44,53 @@ def html_of(title: str, lines: Mapping[str, str]) -> str:
         for name, text in list(lines.items())[: MOST - 1]
     )
     return f"<table><caption style='text-align:left'><b>{html.escape(cut(title))}</b></caption>{rows}</table>"
+
+
+def compact(cls: type[T]) -> type[T]:
+    """Class decorator: a named tuple or dataclass of arrays is shown by their shapes, not by their numbers.
+
+    >>> from typing import NamedTuple
+    >>> @compact
+    ... class Box(NamedTuple):
+    ...     sides: object
+    ...     weight: float
+    ...     label: str | None = None
+    >>> Box(np.ones((2, 3)), 0.5)
+    Box: sides (2, 3) 1 to 1, weight 0.5
+    """
+
+    def lines(self: Any) -> dict[str, str]:
+        names = getattr(self, "_fields", None) or [each.name for each in dataclasses.fields(self)]
+        return {name: size_of(value) for name in names if (value := getattr(self, name)) is not None}
+
+    def show(self: Any) -> str:
+        text = f"{cls.__name__}: " + ", ".join(f"{name} {size}" for name, size in lines(self).items())
+        return textwrap.fill(text, WIDEST, subsequent_indent="  ", max_lines=2, placeholder=" ...")
+
+    cls.__repr__ = show  # type: ignore[method-assign]
+    cls._repr_html_ = lambda self: html_of(cls.__name__, lines(self))  # type: ignore[attr-defined]
+    return cls
+
+
+def size_of(value: Any) -> str:
+    """A number or text as it is; of an array the shape and, of floats, the range; of all else the type.
+
+    >>> size_of(np.array([0.25, 2.0])), size_of(np.zeros((2, 0))), size_of([[1, 2]]), size_of(0.1 + 0.2), size_of({})
+    ('(2,) 0.25 to 2', '(2, 0)', '(1, 2)', '0.3', 'dict')
+    """
+    if isinstance(value, bool | int | str):
+        return str(value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # a ragged list
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        return type(value).__name__
+    known = array[np.isfinite(array)]
+    if array.ndim == 0:
+        return f"{array:.6g}"
+    extent = f" {known.min():.6g} to {known.max():.6g}" if array.dtype.kind == "f" and known.size else ""
+    return f"{array.shape}{extent}"
 
 
 def problem_lines(problem: Problem, theta: FloatArray | None = None) -> dict[str, str]:

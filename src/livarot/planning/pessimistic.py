@@ -35,6 +35,7 @@ from livarot.core.tolerances import TIE
 from livarot.errors import bad
 from livarot.model.episodes import Estimate
 from livarot.model.problem import Problem, require_problem
+from livarot.model.shown import compact
 from livarot.planning.optimistic.ascent import joint_maximum, two_best
 from livarot.planning.optimistic.bonuses import logit_rounding, upper_bound
 from livarot.planning.optimistic.choice import between, extremes, weight_of_better
@@ -43,6 +44,7 @@ from livarot.planning.optimistic.rule import LaneRule, rule
 from livarot.planning.optimistic.rules import ShiftedPower
 
 
+@compact
 @dataclass(frozen=True, eq=False)
 class PessimisticPlan:
     """One policy per replica, with a lower bound of what it is worth in every model of the confidence sets.

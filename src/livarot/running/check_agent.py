@@ -98,7 +98,7 @@ def agent_checks(agent: Agent[Any], *, env: MNLMDP | None = None) -> Iterator[tu
     elif (made_for := declared(agent).made_for) is not None:
         env = small(made_for)
     usual = [env] if env is not None else [small("hard-chain-fixed"), small("river-swim")]
-    every = [env] if env is not None else [small(name) for name in envs.registry if name not in envs.LARGE]
+    every = [env] if env is not None else [small(name) for name in envs.registry.loadable() if name not in envs.LARGE]
     rules: dict[str, Check] = {
         "settings": lambda: _settings(agent),
         "shapes": lambda: _each(usual, lambda mdp: _shapes(agent, mdp)),

@@ -35,6 +35,7 @@ from livarot.errors import bad, require_callable, require_positive_int, shown
 from livarot.model.building.validation import FeatureFunction
 from livarot.model.episodes import Estimate, Plan
 from livarot.model.problem import MNLMDP, Problem, require_problem
+from livarot.model.shown import html_of, text_of
 from livarot.model.terms.rewards import RewardLike
 from livarot.planning.exact import solve
 from livarot.running.stepwise import LearnState, Online, number_of
@@ -42,7 +43,7 @@ from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnResult:
     """What :func:`learn` gives back; hand ``state`` to :func:`learn` to go on."""
 
@@ -54,6 +55,17 @@ class LearnResult:
     state: LearnState
     problem: Problem = field(repr=False)
     plan: Plan = field(repr=False)  # what the agent would play next: for most agents an optimistic plan
+
+    def __repr__(self) -> str:
+        return text_of(f"LearnResult({self.agent})", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of(f"LearnResult({self.agent})", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        last = self.returns[-max(len(self.returns) // 10, 1) :]
+        told = f"{len(self.returns)} episodes, {self.lengths.mean():.6g} steps and {self.returns.mean():.6g} on average"
+        return {"returns": f"{told}, {last.mean():.6g} over the last {len(last)}", "settings": self.settings}
 
     @cached_property
     def model(self) -> MNLMDP | None:

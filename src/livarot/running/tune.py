@@ -176,12 +176,12 @@ def tune(
         for index, candidate in enumerate(agents):
             try:
                 result = run(mdp, candidate, n_episodes, seed=numbers, workers=workers, progress=count or False)
+                scores[index] = _scores(score, result, len(numbers), index)
             except KeyboardInterrupt as stop:
                 if index == 0:
                     raise
                 said = f"stopped after {index} of {len(points)} points, which are in .result"
                 raise Interrupted(said, upto(index)) from stop
-            scores[index] = _scores(score, result, len(numbers), index)
             logger.info("%s, point %d of %d: %.6g", base.name, index + 1, len(points), scores[index].mean())
     return upto(len(points))
 

@@ -30,7 +30,7 @@ from livarot.sweeps.experiment.keys import Cell, Run
 from livarot.sweeps.experiment.sources import sources_of
 from livarot.sweeps.experiment.spec import Experiment
 from livarot.sweeps.experiment.validate import check_cells
-from livarot.sweeps.snapshot import Observer, Report, Snapshot, shown
+from livarot.sweeps.snapshot import News, Observer, Report, Snapshot, shown
 from livarot.sweeps.stale import STALE, made, plugin_of, warn
 from livarot.sweeps.stopping import Stopper
 from livarot.sweeps.store import housekeeping
@@ -69,7 +69,8 @@ def sweep(
 
     Stored runs made by other sources of these modules (:mod:`livarot.sweeps.experiment.sources`) are reported by
     warnings and in ``Report.stale``; ``stale="keep"`` takes them as they are, ``"recompute"`` computes them
-    again: each file is replaced when its new one is complete.
+    again: each file is replaced when its new one is complete.  ``observer`` is called with a :class:`Snapshot` about
+    once a second, and when runs are stored; each of these is in one of the snapshots.
 
     SIGINT, SIGTERM and SIGHUP end a sweep within five seconds, with ``Report.signal`` set.  If something hangs even
     then, ``last_words(report)`` is called and the process ends.
@@ -124,13 +125,12 @@ class _Sweep:
         last_words: Callable[[Report], None] | None,
     ) -> None:
         self.store, self.planned, self.group, self.options = store, planned, group, options
-        self.observer, self.last_words = observer, last_words
-        self.stale, self.sources = stale, sources
+        self.observer, self.last_words, self.stale, self.sources = observer, last_words, stale, sources
+        self.news = News()
         self.outdated: set[str] = set()  # stored, and to be computed again
         self.cells: dict[str, Cell] = {key: part.cell for part in planned for key in part.keys}  # by key of the run
         self.report = Report(len(self.cells))
-        self.begin = time.monotonic()
-        self.since = time.time()
+        self.begin, self.since = time.monotonic(), time.time()
         self.tasks: dict[int, Task] = {}
         self.strikes: dict[int, int] = {}
         self.barren = 0  # rounds in a row in which a worker died and no task had begun or ended
@@ -263,6 +263,7 @@ class _Sweep:
         if stored:
             self.store.note(stored, self.lock.token)
             self.store.clear_failures(outcome.entries)
+            self.news.add(stored)
             self.report.done += len(stored)
             self.report.episodes += sum(run.cell.episodes for run, _ in stored)
         if outcome.verdict != "done":
@@ -357,8 +358,8 @@ class _Sweep:
         live = sum(note["episodes"] for note in notes_of(self.folder))
         done, failed = self.report.before + self.report.done, len(self.report.failed)
         shown = min(self.report.episodes + live, self.episodes_planned)
-        seconds = time.monotonic() - self.begin
-        self.observer(Snapshot(self.report.planned, done, failed, shown, self.episodes_planned, seconds))
+        seconds, planned = time.monotonic() - self.begin, self.report.planned
+        self.observer(Snapshot(planned, done, failed, shown, self.episodes_planned, seconds, self.news.take()))
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[None]:

@@ -31,6 +31,7 @@ from livarot.model.compiled import blocks_of
 from livarot.model.derived import derived
 from livarot.model.probabilities import kernel_layout, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.shown import compact
 from livarot.model.terms.after import outcome_kinds, worths
 from livarot.planning.exact import checked_solution, solve_kernel
 from livarot.planning.solution import PlainSolution, Solution
@@ -80,6 +81,7 @@ class Bracket:
         }
 
 
+@compact
 class Gaps(NamedTuple):
     """V*_h(s) - Q*_h(s, a), and the smallest of those that are not ties, over reachable states; None if all tie."""
 

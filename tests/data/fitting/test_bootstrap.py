@@ -23,3 +23,8 @@ def test_many_resamples_without_a_maximum_are_an_error():
         bootstrap(fit, 50)  # one in three resamples has no "b" at all
     ridge = MNLTransition(features=["z"], reachable="all", reg=0.5).fit(log)
     assert bootstrap(ridge, 50).n_failed == 0
+
+
+def test_it_is_shown_in_one_line():
+    shown = repr(bootstrap(fitted(100), 5))
+    assert shown.startswith("Bootstrap: theta (5, 1, ") and shown.endswith("n_failed 0") and "\n" not in shown

@@ -104,7 +104,9 @@ def test_delta_is_the_formula_and_in_the_units_of_the_columns():
     assert found.standard_error == pytest.approx(error, rel=1e-6)
     assert found.upper - found.value == pytest.approx(1.6448536269514722 * error, rel=1e-6)
     assert found.value == pytest.approx(at(fit.theta_), abs=1e-12)
-    assert "90 % interval" in str(found)
+    assert (
+        "90 % interval" in str(found) and repr(found) == f"ValueInterval: {found}" and str(found) in found._repr_html_()
+    )
 
 
 def test_bootstrap_and_delta_agree_on_much_data():

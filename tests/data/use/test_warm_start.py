@@ -101,3 +101,11 @@ def test_less_regret_than_from_zero():
     rows = {row["side"]: row for row in table(study(5, 60, machines=(40,)))}
     assert rows["warm 40"]["seeds_better"] == 5
     assert rows["warm 40"]["less_than_cold"] > 5 * rows["warm 40"]["less_se"]
+
+
+def test_its_arrays_are_not_shown():
+    fit = fitted(100)
+    started = warm_start(agents.Livarot(), model(fit).problem, fit)
+    assert repr(started).startswith("WarmStarted(agent=Livarot(") and "array" not in repr(started)
+    page = started._repr_html_()
+    assert started.start in page and "<th" in page and f"({len(started.theta)}, " in page

@@ -33,6 +33,7 @@ from livarot.data.reading.table import DataWarning
 from livarot.errors import LivarotError, bad
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.shown import compact
 from livarot.simulation.streams import stream
 from livarot.system.sizes import require_memory
 
@@ -45,6 +46,7 @@ MOST_FAILED = 0.05  # share of resamples without a maximum that is tolerated
 TOLERANCE = 1e-6  # Newton decrement of a refit: the noise of the bootstrap is of order one
 
 
+@compact
 class Bootstrap(NamedTuple):
     """Refitted parameters in the units of the columns; ``n_failed`` resamples had no maximum."""
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,9 +35,9 @@ from livarot.data.fitting.separation import NotIdentified, check_identified, sep
 from livarot.data.reading.choices import Choices
 from livarot.data.reading.table import warn
 from livarot.errors import bad
-from livarot.system.progress import Count
 
 log = logging.getLogger(__name__)
+Follow = Callable[[FloatArray, int], None]  # called with theta and the number of steps just made
 
 SAMPLE_BLOCKS = 24  # blocks of the first steps on large data
 PATIENCE = 12  # steps without a certificate before separation is looked for
@@ -73,7 +74,7 @@ class _Search(NamedTuple):
     tol: float
     max_iter: int
     stride: int = 1  # only every stride-th block of the data is read
-    tell: Count | None = None  # called with 1 after each step
+    tell: Follow | None = None
 
 
 def maximise(
@@ -85,16 +86,17 @@ def maximise(
     where: str = "",
     at_zero: Derivatives | None = None,
     free: BoolArray | None = None,
-    count: Count | None = None,
+    follow: Follow | None = None,
 ) -> Maximum:
     """The maximum of the (ridge) likelihood; ``where`` is added to messages, to say which stage.
 
     ``at_zero`` are the derivatives at theta = 0, if they are known already.  Coefficients that are not ``free`` are
-    held at 0; the gradient and the Hessian are 0 there too.  ``count`` is told of each step."""
+    held at 0; the gradient and the Hessian are 0 there too.  ``follow`` is told where each step on the data leads."""
     if free is not None and not free.all():
         kept = np.flatnonzero(free)
         own = choices.keep_columns(kept.tolist())
-        few = maximise(own, reg=reg, tol=tol, max_iter=max_iter, where=where, count=count)
+        tell = None if follow is None else lambda theta, steps: follow(_spread(theta, free), steps)
+        few = maximise(own, reg=reg, tol=tol, max_iter=max_iter, where=where, follow=tell)
         whole, hessian = np.zeros((2, choices.dim)), np.zeros((choices.dim, choices.dim))
         whole[:, kept], hessian[np.ix_(kept, kept)] = (few.theta, few.gradient), few.hessian
         return few._replace(theta=whole[0], gradient=whole[1], hessian=hessian)
@@ -108,7 +110,9 @@ def maximise(
         theta = _sample_start(choices, reg, scale, stride)
         trial = _point(choices, theta, reg) if theta is not None else zero
         point = trial if trial.objective < zero.objective else zero
-    search = _Search(reg, scale, tol, max_iter, tell=count)
+        if follow is not None:
+            follow(point.theta, 0)
+    search = _Search(reg, scale, tol, max_iter, tell=follow)
     point, decrement, certificate, n_iter, converged = _descend(choices, point, search, zero.at.spread, where)
     if not converged:
         warn(
@@ -121,6 +125,13 @@ def maximise(
         point.theta, at.log_likelihood, zero.at.log_likelihood, at.gradient, at.hessian, decrement, certificate, n_iter,
         converged,
     )  # fmt: skip
+
+
+def _spread(theta: FloatArray, free: BoolArray) -> FloatArray:
+    """The coefficients that are not free are 0."""
+    whole = np.zeros(len(free))
+    whole[free] = theta
+    return whole
 
 
 def _remarks(choices: Choices, reg: float, where: str) -> None:
@@ -199,7 +210,7 @@ def _descend(
             length *= 0.5
         last, point = decrement, trial
         if tell is not None:
-            tell(1)
+            tell(point.theta, 1)
     return point, decrement, certificate, max_iter, False
 
 

@@ -41,6 +41,7 @@ from livarot.infinite.solution import worth_at_start
 from livarot.model.episodes import check_policy
 from livarot.model.probabilities import Kernel, transition_kernel
 from livarot.model.problem import MNLMDP, Problem
+from livarot.model.shown import html_of, text_of
 from livarot.model.terms.after import outcome_kinds, worths
 from livarot.planning.exact import evaluate_kernel, solve
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from livarot.data.estimator import MNLTransition
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ValueInterval:
     """The value of a policy under the fit, and an interval for its true value."""
 
@@ -61,6 +62,18 @@ class ValueInterval:
     n_failed: int = 0  # resamples without a fit
     costs: bool = False  # costs were given: values are negative costs
     statistic: dict[str, FloatArray] | None = None  # of the user's function: estimate, lower, upper
+
+    def __repr__(self) -> str:
+        return text_of(f"ValueInterval: {self}", self._lines())
+
+    def _repr_html_(self) -> str:
+        return html_of(f"ValueInterval: {self}", self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        if self.statistic is None:
+            return {}
+        ends = (np.array2string(self.statistic[name], precision=6, threshold=6) for name in ("lower", "upper"))
+        return {"statistic": " to ".join(ends)}
 
     def __str__(self) -> str:
         ends, name = [self.lower, self.upper], "value"

@@ -29,6 +29,7 @@ from livarot.errors import bad, require_positive
 from livarot.estimation.omd import whitened
 from livarot.model.episodes import Episodes, Estimate, Plan, require_agent
 from livarot.model.problem import Problem
+from livarot.model.shown import html_of, size_of
 from livarot.simulation.streams import AgentRandom
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class WarmStarted(Wrapper):
     def __post_init__(self) -> None:
         if self.start != _digest(self.theta, self.gram):
             raise bad("start", "is not the digest of theta and gram", cure="use livarot.data.warm_start")
+
+    def _repr_html_(self) -> str:
+        lines = {"agent": repr(self.agent), "theta": size_of(self.theta), "gram": size_of(self.gram)}
+        return html_of(f"WarmStarted from {self.start}", lines)
 
     def init(self, problem: Problem, n_replicas: int = 1) -> Any:
         state = self.agent.init(problem, n_replicas)

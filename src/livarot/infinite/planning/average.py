@@ -33,11 +33,13 @@ from livarot.infinite.planning.discounted import accuracy_of
 from livarot.infinite.planning.sparse import DIRECT, Chain, back_up, chain_of, largest, rounding, rows_of, solve_system
 from livarot.infinite.problem import InfiniteMDP, check_stationary
 from livarot.infinite.solution import Policy, Stationary
+from livarot.model.shown import compact
 
 MIXING = 0.5  # weight of the kernel beside the identity, against periodicity
 RESIDUAL = 1e-9  # the largest residual accepted from the linear system of a large class
 
 
+@compact
 class Gain(NamedTuple):
     """Gain and bias of a policy, per state (with several recurrent classes the gain may depend on the state)."""
 

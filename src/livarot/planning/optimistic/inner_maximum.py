@@ -25,12 +25,14 @@ from livarot.core.linalg import invert_lower
 from livarot.core.mnl import softmax
 from livarot.core.views import opened, part, view
 from livarot.errors import bad, require_finite
+from livarot.model.shown import compact
 from livarot.planning.optimistic.bonuses import rounded_up, rounding
 from livarot.planning.optimistic.choice import choice_size, load_into, look, solver_room, whitened
 from livarot.planning.optimistic.rule import called
 from livarot.planning.optimistic.rules import JointMaximum, ShiftedPower, Solver
 
 
+@compact
 class InnerMax(NamedTuple):
     """The best point found and a bound on what was missed."""
 

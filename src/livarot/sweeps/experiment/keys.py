@@ -356,7 +356,7 @@ def _fields(thing: Any) -> dict[str, Any]:
 
 def _component_name(value: Any) -> str:
     for registry in (components, agents.registry):
-        for name in registry:
+        for name in registry.loadable():
             if registry._entry(name).factory is type(value):
                 return name
     raise bad("settings", f"{type(value).__name__} is not registered", cure="register it in keys.components")

@@ -21,14 +21,14 @@ def json_schema() -> dict[str, Any]:
     schema = Experiment.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     for kind, registry in (("EnvironmentSpec", envs.registry), ("AgentSpec", agents.registry)):
-        part = schema["$defs"][kind]
-        part["properties"]["name"]["enum"] = list(registry)
+        part, names = schema["$defs"][kind], registry.loadable()
+        part["properties"]["name"]["enum"] = list(names)
         part["allOf"] = [
             {
                 "if": {"properties": {"name": {"const": name}}},
                 "then": {"properties": {"settings": {"propertyNames": {"enum": _settings(registry, name, inspect)}}}},
             }
-            for name in registry
+            for name in names
         ]
     preset = schema["$defs"]["AgentSpec"]["properties"]["preset"]
     preset["enum"] = [*PRESETS, None]
