@@ -121,6 +121,8 @@ class Linker:
     def __call__(self, text: str) -> str | None:
         if text in self.paths:
             return text
+        if (page := re.fullmatch(r"docs/(\w+)\.md", text)) and (ROOT / text).is_file():
+            return f"/{page.group(1)}"
         if not text.startswith("livarot."):
             return None
         last = text.rpartition(".")[2]
