@@ -11,13 +11,15 @@ from sitekit.lexicon import BIG, FUNCTIONS, GREEK, Unsure, unsure
 LABEL = re.compile(r"[A-Za-z][A-Za-z -]*")
 REMARK = re.compile(r"\(([A-Za-z][A-Za-z0-9' ,:;-]*)\)[.,]?")
 FORMULA = re.compile(rf"sqrt|[_^=+]|\b(?:{'|'.join(GREEK)})\b")
-SIGN = re.compile(r"(?:<=|>=|!=|->|<-|=>|=|<|>|~)(?: |$)")
+SIGN = r"(?:<=|>=|!=|->|<-|=>|=|<|>|~)"
+BEFORE, AFTER = re.compile(rf"{SIGN}(?: |$)"), re.compile(rf"(?:^| ){SIGN}$")
 
 
 class Row(NamedTuple):
     label: str
     left: str  # of the first relation
     right: str
+    stated: bool  # a relation is there, or a label
 
 
 def cells(line: str) -> list[str]:
@@ -30,7 +32,7 @@ def cells(line: str) -> list[str]:
             start = gap.end()
     merged: list[str] = []
     for cell in [*found, line[start:]]:  # the spaces that align a sign are no gap
-        if merged and (SIGN.match(cell) or merged[-1].endswith(("=", " <", " >"))):
+        if merged and (BEFORE.match(cell) or AFTER.search(merged[-1])):
             merged[-1] += f" {cell}"
         else:
             merged.append(cell)
@@ -64,13 +66,14 @@ def row(line: str) -> Row:
             remark, parts = rf"\text{{({found.group(1)})}}", parts[:-1]
     formulas = [formula(part) for part in parts]
     first = formulas[0]
+    stated = bool(name) or any(item.kind == "relation" for items in formulas for item in items)
     at = next((at for at, item in enumerate(first) if item.kind == "relation"), None)
     rest = "".join(rf"\qquad {joined(items)}" for items in formulas[1:])
     rest += rf"\qquad {remark}" if remark else ""
     if at is None:
         start = r"\qquad " if first and first[0].kind == "operator" else ""  # the line before goes on
-        return Row(name, "", start + joined(first) + rest)
-    return Row(name, joined(first[:at]), f"{first[at].latex} {joined(first[at + 1 :])}{rest}")
+        return Row(name, "", start + joined(first) + rest, stated)
+    return Row(name, joined(first[:at]), f"{first[at].latex} {joined(first[at + 1 :])}{rest}", stated)
 
 
 def display(lines: list[str]) -> str | None:
@@ -83,11 +86,11 @@ def display(lines: list[str]) -> str | None:
         rows = [row(line) for line in lines if line.strip()]
     except Unsure:
         return None
-    if not any(each.left for each in rows):
+    if not any(each.stated for each in rows):
         return None
     if len(rows) == 1:
         only = rows[0]
-        return (rf"{only.label}\qquad " if only.label else "") + f"{only.left} {only.right}"
+        return (rf"{only.label}\qquad " if only.label else "") + f"{only.left} {only.right}".strip()
     named, aligned = any(each.label for each in rows), all(each.left for each in rows)
     out = []
     for each in rows:

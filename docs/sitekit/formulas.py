@@ -241,6 +241,8 @@ class Parser:
                 break
         if self.follows("_") or self.follows("^"):
             unsure("two of them")
+        if below and re.search(r"\w_\{\d+\}$", latex):
+            unsure("below what is below")
         latex += f"_{{{below}}}" if below else ""
         if above or primes:
             latex += primes if not (below or above) else f"^{{{above}{primes.replace(chr(39), chr(92) + 'prime ')}}}"

@@ -21,15 +21,22 @@ GREEK = {
 GREEK |= {"eps": r"\varepsilon", "epsilon": r"\varepsilon", "lam": r"\lambda"}
 UPRIGHT = listed(
     "KL kl TV Var Cov Reg Regret gram reg offset radius width span curvature clip softmax sigmoid mean gap discount "
-    "factor scale bD lower upper constant hardness clarity center matrix weight Dirichlet cos sign"
+    "factor scale bD lower upper constant hardness clarity center matrix weight Dirichlet cos sin "
+    "Hess diam UCB start interval sd"
 )
-NAMES = GREEK | {"Hcal": r"\mathcal{H}", "infinity": r"\infty", "DeltaV": r"\Delta V", "E": r"\mathbb{E}"}
+NAMES = GREEK | {
+    "Hcal": r"\mathcal{H}",
+    "infinity": r"\infty",
+    "DeltaV": r"\Delta V",
+    "E": r"\mathbb{E}",
+    "grad": r"\nabla",
+}
 NAMES |= {name: rf"\mathrm{{{name}}}" for name in UPRIGHT}
 BIG = {name: f"\\{name}" for name in listed("sum prod max min sup inf lim liminf limsup")}
 BIG |= {name: rf"\operatorname{{{name}}}" for name in ("argmax", "argmin")}
 FUNCTIONS = {name: f"\\{name}" for name in ("exp", "log", "det")}
 ACCENTS = {"hat": r"\hat", "bar": r"\bar", "tilde": r"\tilde"}
-SUBSCRIPTS = listed("gram matrix min max log post prior")  # words that stand below
+SUBSCRIPTS = listed("gram matrix min max log plans")  # words that stand below
 WORDS = listed("over of all for where with at and or if on along under otherwise when every from then given")
 RELATIONS = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne", "->": r"\to", "<-": r"\leftarrow", "=>": r"\Rightarrow"}
 RELATIONS |= {"=": "=", "<": "<", ">": ">", "~": r"\sim"}
