@@ -244,8 +244,11 @@ class Parser:
         if below and re.search(r"\w_\{\d+\}$", latex):
             unsure("below what is below")
         latex += f"_{{{below}}}" if below else ""
-        if above or primes:
-            latex += primes if not (below or above) else f"^{{{above}{primes.replace(chr(39), chr(92) + 'prime ')}}}"
+        if above:
+            primes = primes.replace("'", r"\prime ")
+            latex += f"^{{{above}{primes}}}"
+        else:
+            latex += primes
         return Item(kind, latex, token.before, group)
 
     def primes(self) -> str:

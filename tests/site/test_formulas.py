@@ -34,7 +34,7 @@ def tex(text):
         ("p0 e1", r"p_{0}\,e_{1}"),
         ("V*_h", r"V_{h}^{*}"),
         ("x' A x''", r"x'\,A\,x''"),
-        ("N'_{h+1}", r"N_{h + 1}^{\prime }"),
+        ("N'_{h+1}", r"N_{h + 1}'"),
         ("p^(H-1)", r"p^{H - 1}"),
         ("xi^(m)", r"\xi^{(m)}"),
         ("E_theta[V]", r"\mathbb{E}_{\theta}[V]"),
