@@ -105,8 +105,14 @@ def _table(chunk: list[str], link: Link) -> list[str]:
     if not rows or not all(rows):
         return ["::", "", *(f"    {line}" for line in chunk)]
     header = ["   :header-rows: 1"] if len(chunk) - len(body) > 2 else []
-    out = [".. list-table::", *header, ""]
+    whole: list[list[str]] = []
     for row in rows:
+        if whole and not row[0]:  # the row above goes on
+            whole[-1] = [f"{above} {cell}".strip() for above, cell in zip(whole[-1], row, strict=True)]
+        else:
+            whole.append(row)
+    out = [".. list-table::", *header, ""]
+    for row in whole:
         for at, cell in enumerate(row):
             out += [f"   {' ' if at else '*'} - {_cell(cell, link)}".rstrip()]
     return out
