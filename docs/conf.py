@@ -22,8 +22,9 @@ extensions = [
     "sitekit.mathml",
     "sitekit.api",
     "sitekit.environments",
+    "sitekit.gallery",
 ]
-exclude_patterns = ["_build", "sitekit", "gallery/GALLERY_HEADER.rst", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "sitekit", "gallery/GALLERY_HEADER.rst", "**sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
@@ -34,6 +35,13 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        *("ArrayLike", "FloatArray", "IntArray", "Int32Array", "BoolArray", "Pixels"),
+        *("RewardLike", "PayLike", "FeatureFunction", "OffsetFunction", "Names", "Asked", "Metric", "JSON"),
+    )
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 add_module_names = False
@@ -50,6 +58,7 @@ sphinx_gallery_conf = {
     "image_srcset": [],
     "plot_gallery": True,
     "min_reported_time": 1e9,
+    "write_computation_times": False,  # its pages ask for scripts of other sites
     "reset_modules": ("matplotlib",),
     "nested_sections": True,
     "subsection_order": ["../examples/gallery/research", "../examples/gallery/data"],

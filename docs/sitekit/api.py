@@ -18,34 +18,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from sitekit.docstrings import escaped, to_rst
 from sitekit.names import PACKAGES, Name, fields_of, kind, mathematics, public_names, summary
+from sitekit.uses import uses
 
 ROOT = Path(__file__).parents[2]
-GALLERY = ROOT / "examples" / "gallery"
 CALL = re.compile(r"(livarot(?:\.\w+)+)(?:\(.*\))?")
-
-
-def uses(names: list[Name]) -> dict[str, list[str]]:
-    """The examples of the gallery and the pages that use each name, as reStructuredText links."""
-    sources = [
-        (path, f":doc:`/gallery/{path.relative_to(GALLERY).with_suffix('').as_posix()}`")
-        for path in sorted(GALLERY.rglob("plot_*.py"))
-    ]
-    sources += [
-        (path, f":doc:`/{path.stem}`")
-        for path in sorted((ROOT / "docs").glob("*.md"))
-        if path.stem
-        not in ("index", "paper_map", "changelog", "contributing", "start", "guide", "explanation", "project")
-    ]
-    found: dict[str, list[str]] = {name.path: [] for name in names}
-    for path, link in sources:
-        text = path.read_text(encoding="utf-8")
-        words = set(re.findall(r"livarot(?:\.\w+)+", text))
-        for module, listed in re.findall(r"from (livarot[\w.]*) import ([\w, ]+)", text):
-            words |= {f"{module}.{name.strip()}" for name in listed.split(",")}
-        for name in names:
-            if any(word == name.path or word.startswith(f"{name.path}.") for word in words):
-                found[name.path].append(link)
-    return found
 
 
 def page(name: Name, used: list[str]) -> str:
@@ -55,7 +31,7 @@ def page(name: Name, used: list[str]) -> str:
     if name.home != name.path:
         sort = {"autoclass": "class", "autoexception": "exception", "autofunction": "function", "autodata": "data"}
         lines += [f".. py:{sort[kind(name.thing)]}:: {name.name}", "", f"   The same as :py:obj:`{name.home}`.", ""]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_used(used)])
     directive = kind(name.thing)
     lines += [f".. {directive}:: {name.name}"]
     if directive in ("autoclass", "autoexception"):
@@ -68,9 +44,11 @@ def page(name: Name, used: list[str]) -> str:
     if directive == "autodata":
         lines += ["   :no-value:"]
     lines += [""]
-    if used:
-        lines += [".. rubric:: Where it is used", "", *(f"- {link}" for link in used), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_used(used)])
+
+
+def _used(links: list[str]) -> list[str]:
+    return [".. rubric:: Where it is used", "", *(f"- {link[0].upper()}{link[1:]}" for link in links), ""]
 
 
 def overview(package: str, names: list[Name]) -> str:
@@ -121,6 +99,8 @@ class Linker:
     def __call__(self, text: str) -> str | None:
         if text in self.paths:
             return text
+        if (page := re.fullmatch(r"docs/(\w+)\.md", text)) and (ROOT / text).is_file():
+            return f"/{page.group(1)}"
         if not text.startswith("livarot."):
             return None
         last = text.rpartition(".")[2]

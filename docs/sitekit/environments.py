@@ -30,6 +30,9 @@ MEANING = {
 }
 
 
+UNREACHED, NEVER = "#EEEEEE", "#CFE2F3"
+
+
 def occupancy(mdp: Any, policy: Any) -> Any:
     """The chance of each state at each stage under a policy, (H, S)."""
     problem = mdp.problem
@@ -44,9 +47,12 @@ def occupancy(mdp: Any, policy: Any) -> Any:
 
 
 def picture(mdp: Any) -> bytes:
-    """Value of the best policy, its actions, and where it goes, over stages and states."""
+    """Value of the best policy, its actions, and where it goes, over stages and states.
+
+    Grey is what no policy reaches from the start, light blue what the best one never does.
+    """
     import matplotlib as mpl
-    from matplotlib.colors import BoundaryNorm, LogNorm
+    from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
     from matplotlib.figure import Figure
 
     solution = livarot.solve(mdp)
@@ -67,10 +73,11 @@ def picture(mdp: Any) -> bytes:
         step = -(-problem.n_actions // 8)
         figure.colorbar(shown, ax=middle, ticks=range(0, problem.n_actions, step))
         lowest = max(float(chance[chance > 0].min()), 1e-6)
+        right.imshow(np.ma.MaskedArray(chance, mask=~there | (chance > 0)), cmap=ListedColormap([NEVER]), **box)
         shown = right.imshow(np.ma.masked_less_equal(chance, 0), cmap="magma_r", norm=LogNorm(lowest, 1.0), **box)
         figure.colorbar(shown, ax=right)
         for axes, title in ((left, "value V*"), (middle, "best action"), (right, "chance of being there")):
-            axes.set(title=title, xlabel="stage h", facecolor="#EEEEEE")
+            axes.set(title=title, xlabel="stage h", facecolor=UNREACHED)
             axes.locator_params(axis="both", integer=True)
         left.set_ylabel("state s")
         return render(figure, "png")
@@ -84,7 +91,13 @@ def page(name: str, numbers_of: dict[str, Any]) -> str:
     doc = to_rst((plain.__doc__ or "").expandtabs().splitlines()[:1])
     lines = [name, "=" * len(name), "", escaped(about["summary"][0].upper() + about["summary"][1:]) + ".", "", *doc]
     lines += [f".. image:: {name}.png", f"   :alt: value, policy and occupancy of {name}", "   :width: 100%", ""]
-    lines += ["With its default settings; grey is what the start cannot reach.", "", ".. list-table::", ""]
+    lines += [
+        "With its default settings.  Grey: what no policy reaches from the start.  Light blue, on the right: what some "
+        "policy reaches and the best one never does.",
+        "",
+        ".. list-table::",
+        "",
+    ]
     for key, value in numbers_of.items():
         told = f"{value}" if isinstance(value, int) else f"{value:.10g}"
         lines += [f"   * - {escaped(key)}", f"     - {told}", f"     - {escaped(MEANING[key])}"]

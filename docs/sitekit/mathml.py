@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -10,6 +11,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+# With an empty group, or docutils writes what stands below the symbol under it, as if it were a sum.
+ACCENT = re.compile(
+    r"\\(?:hat|bar|tilde)\s*(?:\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|[A-Za-z])(?=[\s}]*[_^])",
+)
 
 
 def mathml(source: str, *, block: bool) -> str:
@@ -17,8 +22,10 @@ def mathml(source: str, *, block: bool) -> str:
 
     >>> mathml("x^2", block=False)[:5]
     '<math'
+    >>> "munder" in mathml(r"\\bar\\sigma_T", block=False)
+    False
     """
-    return str(latex2mathml.tex2mathml(source, as_block=block))
+    return str(latex2mathml.tex2mathml(ACCENT.sub(r"{\g<0>{}}", source), as_block=block))
 
 
 def _written(translator: Any, node: nodes.Element, *, block: bool) -> None:

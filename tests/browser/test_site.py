@@ -66,6 +66,23 @@ def test_every_public_name_has_an_anchor():
         assert f'id="{name.path}"' in text, name.path
 
 
+def test_formulas_of_docstrings_are_drawn(page, address):
+    page.goto(f"{address}/api/livarot.theory.regret_bound.html")
+    assert page.locator("table math").count() >= 15
+    assert page.locator("div.formula math").first.bounding_box()["width"] > 100
+    page.goto(f"{address}/api/livarot.solve_robust.html")
+    assert page.locator("article em", has_text="rectangular").count() == 1
+    assert page.locator("article a[href='../robust.html']").count() >= 1
+    assert "ArrayLike" in page.locator("dt.sig").first.inner_text()
+
+
+def test_most_pages_of_the_reference_have_formulas():
+    from sitekit.names import public_names
+
+    pages = [(SITE / "api" / f"{name.path}.html").read_text(encoding="utf-8") for name in public_names()]
+    assert sum("<math" in text for text in pages) > len(pages) / 2
+
+
 def test_search(page, address):
     page.goto(f"{address}/search.html?q=solve_robust")
     page.wait_for_selector("#search-results a[href*='solve_robust']")
@@ -84,6 +101,7 @@ def test_a_page_of_the_gallery(page, address):
     assert page.locator(".sphx-glr-thumbcontainer").count() >= 12
     broken = "[...document.images].filter(image => image.complete && !image.naturalWidth).length"
     assert page.evaluate(broken) == 0
+    assert page.locator(".sphx-glr-thumbcontainer img:not([alt^='First figure of'])").count() == 0
     page.locator(".sphx-glr-thumbcontainer", has_text="Write an agent").click()
     page.wait_for_url("**/plot_03_write_an_agent.html")
     assert page.locator("img.sphx-glr-single-img").evaluate("image => image.naturalWidth") > 300
@@ -99,6 +117,7 @@ def test_a_page_of_the_gallery(page, address):
         "agents.html",
         "api/livarot.RunResult.html",
         "api/livarot.agents.Livarot.html",
+        "api/livarot.theory.regret_bound.html",
         "environment/river-swim.html",
         "gallery/data/plot_10_csv_to_policy.html",
     ],

@@ -76,3 +76,75 @@ def test_an_environment_has_its_numbers_and_a_picture():
     text = page("river-swim", {"S": 6, "V*": 3.39726})
     assert "3.39726" in text and "``n_states``" in text
     assert picture(mdp)[:4] == b"\x89PNG"
+
+
+def test_every_name_links_to_a_page_that_shows_it():
+    from sitekit.names import public_names
+    from sitekit.uses import uses, words
+
+    names = public_names()
+    found = uses(names)
+    assert all(any(":doc:`/" in link for link in found[name.path]) for name in names)
+    pages = {link for links in found.values() for page in links for link in re.findall(r":doc:`/(\w+)`", page)}
+    assert [page for page in pages if not (ROOT / "docs" / f"{page}.md").is_file()] == []
+    assert found["livarot.Solution"][0] == "returned by :py:obj:`livarot.solve <livarot.solve>`"
+    assert not any("livarot.experiments" in link for link in found["livarot.data.Interval"])  # another Interval
+    assert words("from livarot import (\n    envs,  # here\n    data as d,\n)\nd.read(envs.six_arms())") == {
+        "livarot.envs",
+        "livarot.data",
+        "livarot.data.read",
+        "livarot.envs.six_arms",
+    }
+
+
+def test_a_page_of_an_environment_stands_alone():
+    import livarot
+    from livarot.cli.listing import described
+
+    for name in livarot.envs.registry:
+        assert "same" not in described("envs", name)["summary"].split()
+
+
+def test_the_pictures_say_what_the_best_policy_never_reaches():
+    pytest.importorskip("sphinx")
+    from io import BytesIO
+
+    import numpy as np
+    from matplotlib.image import imread
+    from sitekit.environments import NEVER, occupancy, page, picture
+
+    import livarot
+
+    def painted(mdp):
+        colour = [int(NEVER[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        return bool(np.isclose(imread(BytesIO(picture(mdp)))[..., :3], colour, atol=1e-3).all(axis=2).sum() > 50)
+
+    for mdp, missed in ((livarot.envs.six_arms(8), True), (livarot.envs.hard_chain(5), False)):
+        there = mdp.problem.reachable[: mdp.problem.horizon]
+        chance = occupancy(mdp, livarot.solve(mdp).policy)
+        assert bool((there & (chance == 0)).any()) == missed == painted(mdp)
+    assert "Light blue" in page("six-arms", {"S": 7})
+
+
+def test_thumbnails_are_described():
+    pytest.importorskip("sphinx")
+    from sitekit.gallery import described
+
+    text = ".. image:: /gallery/images/thumb/a.png\n    :alt:\n\n  :doc:`/a`\n\n"
+    text += ' thumbnail-title">The paper&#x27;s\n one</div>\n'
+    assert ":alt: First figure of: The paper's one\n" in described(text * 2)
+    assert described(text * 2).count("First figure") == 2
+
+
+def test_types_of_arrays_have_short_names():
+    pytest.importorskip("sphinx")
+    import inspect
+
+    from conf import autodoc_type_aliases
+    from sphinx.util.inspect import signature, stringify_signature
+
+    import livarot
+
+    shown = stringify_signature(signature(livarot.inner_max, type_aliases=autodoc_type_aliases))
+    assert "features: ArrayLike" in shown and "_Buffer" not in shown
+    assert "_Buffer" in stringify_signature(inspect.signature(livarot.inner_max, eval_str=True))

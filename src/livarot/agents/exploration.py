@@ -2,7 +2,9 @@
 
 Both end with a set Theta_h = {|theta - centre|_A <= beta0} around a regularised maximum likelihood estimate,
 
-    A = I + (1/kappa) sum_t sum_{s'} phi phi'  (+ (rho/kappa) sum_t phi~ phi~' for the pseudo samples).
+    A = I + (1/kappa) sum_t sum_{s'} phi phi' + (rho/kappa) sum_t phi~ phi~',
+
+the last sum over the pseudo samples of the literal routine (phi phi' is the outer product).
 
 Deviations.  One update of the design per episode and stage (E1).  Radius beta0, not its square root (E4).  The Hessian
 and gradient are those of the stated objective (E10).  The minimiser is taken over the B-ball (E12).  kappa is the bound

@@ -2,9 +2,10 @@
 
 Algorithm `algo:learning routine 2`.  After an optional burn-in (:mod:`livarot.agents.exploration`), every episode
 
-    plans      Q_h = r_h + max over C_h of E_theta[V_{h+1}],  C_h = {|theta - theta_hat_h|_gram <= beta_t}
-    plays      the greedy policy
-    updates    theta_hat_h by online mirror descent on Theta_h, gram += Hessian at the new point.
+    plans   Q_h = r_h + max over theta in C_h of E_theta[V_{h+1}],  C_h = {theta : |theta - theta_hat_h|_gram <= beta_t}
+    plays   pi_h(s) = argmax_a Q_h(s, a)
+
+and updates theta_hat_h by online mirror descent on Theta_h, and gram by the Hessian at the new point.
 
 Deviations from the printed algorithm: V is max_a Q (E16); the step size eta is explicit, eta = 1 is the printed update
 (E15); the radius depends on reg and counts updates unless ``printed_radius`` (E18); Theta_h is intersected with the

@@ -40,7 +40,7 @@ from livarot.system.progress import Count
 class MNLTransition(BaseEstimator):  # type: ignore[misc]
     """Multinomial-logistic transition model, fitted to logged data by maximum likelihood.
 
-        P(s' | s, a) = exp(offset + phi(s'|s, a) . theta) / sum over the reachable s'' of the same
+        P(s' | s, a) = exp(offset(s') + phi(s'|s, a) . theta) / sum_{s''} exp(offset(s'') + phi(s''|s, a) . theta)
 
     Parameters
     ----------

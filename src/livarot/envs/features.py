@@ -3,7 +3,9 @@
 A map gets the reachable sets of a kernel p0, flat (:class:`Transitions`), and answers with one feature row per
 transition, a known offset, and, where it knows it, the parameter (:class:`Encoding`); the model is then
 
-    p(s'|s, a) = exp(offset + phi(s'|s, a) . theta) / sum over the reachable s'' of the same.
+    p(s'|s, a) = exp(offset(s') + phi(s'|s, a) . theta) / sum_{s''} exp(offset(s'') + phi(s''|s, a) . theta),
+
+s'' over the reachable next states.
 
 ==============  ====================================================  ==========================================
 map             phi(s'|s, a)                                          represents

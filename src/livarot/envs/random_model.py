@@ -7,10 +7,10 @@ one uniform direction per stage, or one for all.  The start is state 0.
 Rewards make the two problem-dependent constants exact, without search.  Let W be the value of state rewards xi_h(s)
 drawn uniformly from [0, 1], and let the best action of (h, s) be the one with the best continuation:
 
-    W_h(s) = xi_h(s) + max_a (P_h W_{h+1})(s, a),     b_h(s) = that action  (drawn, where all continuations are equal)
-    l_h(s) = l_0 + c xi_h(s)                          is the reward of b_h(s)
-    r_h(s, a) = min(1, l_h(s) + c (P_h W_{h+1})(s, b) - c (P_h W_{h+1})(s, a) - gap (1 + u_h(s, a)))   for the others
+    W_h(s) = xi_h(s) + max_a (P_h W_{h+1})(s, a),   b_h(s) = argmax_a (P_h W_{h+1})(s, a),   l_h(s) = l_0 + c xi_h(s)
+    r_h(s, a) = min(1, l_h(s) + c (P_h W_{h+1})(s, b) - c (P_h W_{h+1})(s, a) - gap (1 + u_h(s, a)))
 
+(b_h(s) is drawn where all continuations are equal.)  l_h(s) is the reward of b_h(s), r_h(s, a) that of the others,
 with u >= 0 drawn, and 0 for one action of each (h, s).  Then V*_h(s) = c W_h(s) + (H - h) l_0 for every c, hence
 
     the optimal policy is b,   gap_min = min {V*_h(s) - Q*_h(s, a) > 0} = gap   (attained at the last stage),

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 registry: Registry[MNLMDP] = Registry("environment", "livarot.envs")
 add = registry.register_later
 add("hard-chain", lambda: envs.hard_chain, "the chain of the lower bound, gap tuned to T or fixed")
-add("hard-chain-fixed", lambda: partial(envs.hard_chain, gap=0.05), "the same with a gap that can be learned")
-add("hard-chain-jitter", lambda: envs.jittered_chain, "the same, another bias per stage")
+add(
+    "hard-chain-fixed",
+    lambda: partial(envs.hard_chain, gap=0.05),
+    "the lower bound's chain, a gap that can be learned",
+)
+add("hard-chain-jitter", lambda: envs.jittered_chain, "the chain of the lower bound, another bias per stage")
 add("river-swim-unknown", lambda: envs.unknown_river, "RiverSwim where both moves have to be learned, shared features")
 add("combination-lock", lambda: envs.combination_lock, "a lock: one of ten actions opens each stage, four features")
 add("sparse", lambda: envs.sparse_mdp, "a ring with fifty coordinates, six of them in each pair")

@@ -4,9 +4,10 @@
 (:mod:`livarot.envs.features`) the features; theta is what makes the model equal to P, by formula (one-hot) or by
 least squares on the log-probabilities, centred in each pair:
 
-    (phi_i - mean phi) . theta = z_i - mean z,     z_i = log p_i - offset_i     for all outcomes i of all (s, a).
+    (phi_i - mean phi) . theta = z_i - mean z,     z_i = log p_i - offset_i
 
-A map that cannot represent P is refused, unless theta is given: then P is only the nominal kernel.
+for all outcomes i of all (s, a).  A map that cannot represent P is refused, unless theta is given: then P is only the
+nominal kernel.
 
 Rewards, costs, discount, available actions and terminal states are those of :meth:`livarot.MNLMDP.from_function`, and
 so are the units of the results.  With ``rescale=True`` results stay normalised instead: rewards outside [0, 1] are

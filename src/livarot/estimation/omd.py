@@ -1,14 +1,16 @@
 """The online mirror descent estimate with a general step size eta (certain).
 
-With g and Hs the gradient and Hessian of the episode's loss at a stage,
+With g and Hess the gradient and Hessian of the episode's loss at a stage,
 
-    Ht          = Hcal + eta Hs(theta_t)
-    theta'      = theta_t - eta Ht^-1 g                     minimises <g, theta> + |theta - theta_t|^2_Ht / (2 eta)
-    theta_{t+1} = projection of theta' on Theta in the Ht norm (not the Euclidean one)
-    Hcal       += Hs(theta_{t+1})                           the Hessian at the NEW point
+    Hcal~       = Hcal + eta Hess(theta_t)
+    theta'      = theta_t - eta Hcal~^-1 g
+    theta_{t+1} = argmin over theta in Theta of |theta - theta'|_{Hcal~}
+    Hcal        <- Hcal + Hess(theta_{t+1})
 
-eta = 1 is the update the paper prints (reading E15).  Theta is the B-ball, or an ellipsoid, or both intersected.
-Per stage and episode: O(U d^2 + d^3) with d the size of the pair's block.
+theta' minimises <g, theta> + |theta - theta_t|^2_{Hcal~} / (2 eta), the projection is in the norm of Hcal~ and not the
+Euclidean one, and the Hessian that is added is that at the NEW point.  eta = 1 is the update the paper prints (reading
+E15).  Theta is the B-ball, or an ellipsoid, or both intersected.  Per stage and episode: O(U d^2 + d^3) with d the size
+of the pair's block.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 

@@ -2,10 +2,10 @@
 
 For a policy pi, x(s') = r(s, a, s') + gamma V^pi(s') and f = E x, the value depends on theta through
 
-    dV^pi/dtheta = (I - gamma P)^-1 G,      G(s) = sum_a pi(a|s) sum_s' p (x - f) phi(s'|s, a)        (certain)
+    grad V^pi = (I - gamma P)^-1 G,      G(s) = sum_a pi(a|s) sum_{s'} p(s'|s, a) (x(s') - f) phi(s'|s, a)    (certain)
 
 (for the gain: the stationary distribution times G, with the bias in place of gamma V).  The *delta method* takes the
-normal law of variance g' Sigma g for g = dV/dtheta.  At the optimum the same holds with the optimal policy held fixed
+normal law of variance g' Sigma g for g = grad V^pi.  At the optimum the same holds with the optimal policy held fixed
 (the envelope theorem), as long as that policy stays optimal nearby.  The *bootstrap* draws theta from N(theta_hat,
 Sigma), evaluates the policy, or solves anew if none is given, and takes quantiles: it also sees policies change, and
 gives an interval for any number that is computed from a solution, such as a threshold.

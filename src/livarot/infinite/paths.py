@@ -26,6 +26,8 @@ def solve(
 ) -> DiscountedSolution | AverageSolution:
     """The optimal values and policy, with bounds that prove them.
 
+        V(s) = max_a { r(s, a) + gamma sum_{s'} P(s'|s, a) V(s') }
+
     Discounted, at ``discount`` or at the model's own; for the average reward if neither is given, or if it is 1.
     ``tol`` is how wide the bounds may be, in the user's units (None: 1e-10 of the scale of the rewards).
 

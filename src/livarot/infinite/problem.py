@@ -1,11 +1,11 @@
 """The model without stages: one kernel, one parameter, no end.
 
-    P(s' | s, a) = exp(offset + phi(s'|s,a) . theta) / sum over the reachable s'' of the same,
+    P(s' | s, a) = exp(offset(s') + phi(s'|s, a) . theta) / sum_{s''} exp(offset(s'') + phi(s''|s, a) . theta),
 
-and rewards, available actions, terminal states and a discount in the user's own terms
-(:mod:`livarot.infinite.terms`).  There is no stage axis, hence a small type of its own: rewards are (S, A), policies
-(S,).  What is stored is a :class:`~livarot.model.problem.Problem` of one stage, so that estimators and kernels of the
-episodic model serve here as they are: one step of a trajectory is an episode with H = 1.
+s'' over the reachable next states, and rewards, available actions, terminal states and a discount in the user's own
+terms (:mod:`livarot.infinite.terms`).  There is no stage axis, hence a small type of its own: rewards are (S, A),
+policies (S,).  What is stored is a :class:`~livarot.model.problem.Problem` of one stage, so that estimators and kernels
+of the episodic model serve here as they are: one step of a trajectory is an episode with H = 1.
 
 All of it is sparse.  An action that does not exist has no rows.  A terminal state has no action; inside, it has a first
 action that leads back to it and pays (1 - gamma) times its terminal reward at every step, which is worth just that

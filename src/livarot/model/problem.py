@@ -4,11 +4,11 @@ An inhomogeneous episodic MNL mixture MDP has horizon H, states 0..S-1, actions 
 [0, 1] (those of any scale, and costs, are mapped there: :mod:`livarot.model.terms.units`), known features with
 ``|phi| <= 1`` and unknown ``theta_h`` with ``|theta_h| <= B``:
 
-    P_h(s' | s, a) = exp(offset + phi_h(s'|s,a) . theta_h) / sum over the reachable s'' of the same.
+    P_h(s' | s, a) = exp(offset(s') + phi_h(s'|s,a) . theta_h) / sum_{s''} exp(offset(s'') + phi_h(s''|s,a) . theta_h),
 
-The paper has no offset and features that do not depend on h; both are allowed here (reading E21).  One theta may be
-shared by all stages.  Stages are numbered from 0.  Beyond the paper there may be a discount, rewards of the next state
-and of the last one, actions that exist in some states only, and terminal states.
+s'' over the reachable next states.  The paper has no offset and features that do not depend on h; both are allowed here
+(reading E21).  One theta may be shared by all stages.  Stages are numbered from 0.  Beyond the paper there may be a
+discount, rewards of the next state and of the last one, actions that exist in some states only, and terminal states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Exact planning in a known MNL MDP: optimal values and policy evaluation by backward induction.
 
-    Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h = max_a Q_h   (or the policy's action),  V_H = 0.
+    Q_h(s, a) = r_h(s, a) + sum_{s'} P_h(s'|s, a) V_{h+1}(s'),   V_h(s) = max_a Q_h(s, a),   V_H = 0,
+
+and V_h(s) = Q_h(s, pi_h(s)) for a policy pi.
 
 With a discount, rewards of the next state and terminal rewards g, it is r'(s, a, s') + discount V_{h+1}(s') in place of
 V_{h+1}(s'), and V_H = g (:mod:`livarot.model.terms.after`).  Functions named ``..._kernel`` take and give normalised

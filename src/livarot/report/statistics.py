@@ -4,11 +4,11 @@ The plain percentile bootstrap and Student's interval cover too little on twenty
 seeds learn, a few do not).  Means and slopes have **bootstrap-t** intervals (Efron and Tibshirani 1993, ch. 12): with
 resamples x* of the seeds, an estimate m and its standard error s,
 
-    t* = (m(x*) - m(x)) / s(x*),      interval  [m - q_{1-a/2}(t*) s,  m - q_{a/2}(t*) s],
+    t* = (m(x*) - m(x)) / s(x*),      [m - q_{1-a/2}(t*) s,  m - q_{a/2}(t*) s],
 
-whose error in coverage is of second order, 1/n, also for skewed laws.  s(x*) is held above s/4: a resample that misses
-the few values that differ would otherwise make the interval infinite; with smooth laws this never happens.
-The interquartile mean has a **widened percentile** interval; :func:`iqm_interval` says why.
+the second the interval, whose error in coverage is of second order, 1/n, also for skewed laws.  s(x*) is held above
+s/4: a resample that misses the few values that differ would otherwise make the interval infinite; with smooth laws this
+never happens.  The interquartile mean has a **widened percentile** interval; :func:`iqm_interval` says why.
 
 The seed is the unit that is resampled, and the only one: episodes of a run depend on each other.  Everything is
 a function of the data and ``seed=``.  Columns are scaled by a power of two, so that no square overflows or vanishes.

@@ -2,7 +2,18 @@
 
 U is ``max_reachable``, rho ``rho``; kappa comes in three forms (``kappa_bound`` the cheap bound, ``kappa`` exact or a
 proved bracket, ``kappa_star`` at the true parameter); nu_max is ``nu_max``, the Q*-gaps ``gaps``, diam ``diameter``.
-Most need only what a learner knows; those that need theta* take an :class:`MNLMDP`.
+With p_theta(s') short for p_theta(s'|s, a) and ranges over the pairs (h, s, a) left out, except for a stage's maximum,
+
+    rho         = min_h max over (s, a, s') of |phi_h(s'|s, a)|
+    1/kappa     = min over |theta| <= B, s' != s'' of p_theta(s') p_theta(s'')
+    1/kappa*    = min over s' != s'' of p_{theta*}(s') p_{theta*}(s'')
+    gap_h(s, a) = V*_h(s) - Q*_h(s, a)
+    nu_max      = max_{h,s} 2 max_{a,a'} |Var_a(V*_{h+1}) - Var_{a'}(V*_{h+1})| / gap_h(s)
+    diam_h      = max over (s, a, s') of 2 radius |phi_h(s'|s, a)|_{matrix^-1}
+
+where gap_h(s) is between the best and the second best action, rho looks at pairs with several outcomes, and diam_h
+belongs to the ellipsoid of that matrix and radius.  Most need only what a learner knows; those that need theta* take an
+:class:`MNLMDP`.
 
 All of them are over the pairs (h, s, a) that the start can reach; ``all_states=True`` takes every state, as the paper
 writes it.  A state that is never visited changes neither a trajectory nor the regret, but the printed burn-in draws

@@ -7,7 +7,7 @@ letters of this package phi(i|x) = e_i (x) x, B = S, and W's K d entries are the
 
 (shape certain, the square likely), that is, with y_i = W phi_i and Hcal = gram,
 
-    p.v + beta |sum_i p_i (v_i - vbar) phi_i|_{gram^-1} + 3 |v|_2 beta^2 lambda_max(Y Y'),
+    UCB = p . v + beta |sum_i p_i (v_i - vbar) phi_i|_{gram^-1} + 3 |v|_2 beta^2 lambda_max(Y Y'),
 
 which makes sense for any features and is what is computed here (:mod:`livarot.agents.bandit.one_stage`).  It bounds
 every expectation over the confidence set: the second derivative of p(theta).v along a direction is at most span(v)

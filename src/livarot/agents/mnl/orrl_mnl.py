@@ -1,11 +1,12 @@
 """ORRL-MNL: online mirror descent and Gaussian optimistic sampling (Cho, Hwang, Lee, Oh, NeurIPS 2024, Algorithm 2).
 
-    xi^(1..M) ~ N(0, (H beta)^2 gram^-1) per stage, shared by all (s, a),
-    Q_h = min(r_h + p(theta_hat) . V_{h+1} + nu, H),
-    nu = sum_i p_i max_m (phi_i - mean) . xi^(m) + 3 H beta^2 max_i |phi_i|^2_{gram^-1}.
+    Q_h    = min(r_h + p(theta_hat) . V_{h+1} + nu, H),
+    nu     = sum_i p_i max_m (phi_i - mean) . xi^(m) + 3 H beta^2 max_i |phi_i|^2_{gram^-1},
+    xi^(m) ~ N(0, (H beta)^2 gram^-1),   m = 1, ..., M,
 
-Estimate and constants as in UCRL-MNL+, M = ceil(1 - log(H U)/log Phi(1)) (all certain).  No kappa is needed.  Regret
-O~(d^{3/2} H^2 sqrt T + kappa d^2 H^2).  The paper's tuned values are not given, so there is no ``paper()``.
+with samples per stage, shared by all (s, a).  Estimate and constants as in UCRL-MNL+, M = ceil(1 - log(H U)/log Phi(1))
+(all certain).  No kappa is needed.  Regret O~(d^{3/2} H^2 sqrt T + kappa d^2 H^2).  The paper's tuned values are not
+given, so there is no ``paper()``.
 
 Deviations: one parameter may be shared by all stages (data pooled, in stage order; samples still one set per stage);
 no bonus for a certain outcome.

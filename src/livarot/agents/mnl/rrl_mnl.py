@@ -1,8 +1,9 @@
 """RRL-MNL: online Newton steps and Gaussian optimistic sampling (Cho, Hwang, Lee, Oh, NeurIPS 2024, Algorithm 1).
 
-    xi^(1..M) ~ N(0, (H alpha)^2 Sigma^-1) per stage, shared by all (s, a);  phihat(s, a) the reachable phi of largest
-    |phi|_{Sigma^-1};   Q_h = min(r_h + p(theta) . V_{h+1} + max_m phihat . xi^(m), H)    (certain)
+    Q_h    = min(r_h + p(theta) . V_{h+1} + max_m phihat . xi^(m), H),
+    xi^(m) ~ N(0, (H alpha)^2 Sigma^-1),   m = 1, ..., M    (certain)
 
+with samples per stage, shared by all (s, a), and phihat(s, a) the reachable phi of largest |phi|_{Sigma^-1};
 theta and Sigma by :mod:`livarot.estimation.ons`, lambda = 1, M = ceil(1 - log H/log Phi(1)), alpha as in
 :func:`livarot.confidence.radii.newton_radius`.  The bonus may be negative.  It needs kappa; regret
 O~(kappa d^{3/2} H^2 sqrt T).  The paper's tuned values are not given, so there is no ``paper()``.

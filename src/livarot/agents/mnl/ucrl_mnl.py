@@ -1,10 +1,12 @@
 """UCRL-MNL: ridge maximum likelihood and the max-norm bonus (Hwang and Oh, AAAI 2023).
 
-    theta_hat = argmin -sum log p + lambda/2 |theta|^2,   A = lambda I + sum over transitions and outcomes of phi phi'
-    Q_h = clip_[0,H]( r_h + p(theta_hat) . V_{h+1} + 2 H beta max_i |phi_i|_{A^-1} )      (certain)
+    theta_hat = argmin_theta { lambda/2 |theta|^2 - sum_t log p_t(theta) },
+    A         = lambda I + sum_t sum_i phi_{t,i} phi_{t,i}'
+    Q_h       = clip_[0,H]( r_h + p(theta_hat) . V_{h+1} + 2 H beta max_i |phi_i|_{A^-1} )    (certain)
 
-Regret O~(kappa d H^2 sqrt T).  The radius is likely up to constants; the public experiments use
-c sqrt(d log(1 + tHS/(d lambda))), lambda = 1 (certain), and c from a grid.
+with sums over the transitions t seen, p_t the probability of what was seen, and over the outcomes i.  Regret O~(kappa d
+H^2 sqrt T).  The radius is likely up to constants; the public experiments use c sqrt(d log(1 + tHS/(d lambda))), lambda
+= 1 (certain), and c from a grid.
 
 Cost.  The paper's cost per episode and memory grow with t.  Here counts of (pair, outcome) are kept instead of a log,
 the estimate is the same, and both stop growing once every pair has been met (:mod:`livarot.estimation.history`).

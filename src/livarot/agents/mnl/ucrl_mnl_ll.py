@@ -1,8 +1,9 @@
 """UCRL-MNL-LL: ridge maximum likelihood and a Bernstein set (Li, Zhang, Zhao, Zhou, third arXiv version; likely).
 
-    theta_hat = argmin -sum log p + lambda_t/2 |theta|^2,   lambda_t = d log(tH/delta),
-    C = {|theta| <= B : |G(theta) - G(theta_hat)|_{Hcal(theta)^-1} <= beta},   beta = (B + 3) sqrt(d log(tH/delta)),
-    Q_h = r_h + max over C of p(theta) . V_{h+1},
+    theta_hat = argmin_theta { lambda_t/2 |theta|^2 - sum log p },   lambda_t = d log(t H/delta),
+    C         = {theta : |theta| <= B, |G(theta) - G(theta_hat)|_{Hcal(theta)^-1} <= beta},
+    beta      = (B + 3) sqrt(d log(t H/delta)),
+    Q_h       = r_h + max over theta in C of p(theta) . V_{h+1},
 
 with G(theta) the gradient map, ridge included, and Hcal its Jacobian.  **The name is a trap**: the NeurIPS version
 calls UCRL-MNL-LL what the third arXiv version calls UCRL-MNL-OL (:mod:`livarot.agents.mnl.ucrl_mnl_ol`).

@@ -1,11 +1,12 @@
 """PSRL: plan optimally in one kernel drawn from the posterior (Osband, Russo, Van Roy, 2013; Osband & Van Roy, 2017).
 
-    P_h(.|s, a) ~ Dirichlet(alpha0 + n_h(s, a, .)) over the possible next states,   pi_t = optimal for that draw
+    P_h(.|s, a) ~ Dirichlet(alpha0 + n_h(s, a, .))
 
-(certain).  Rewards are known.  Counts, and with them the draw, are shared by the stages that share table and
-parameter, and per stage otherwise.  Known reachable sets make the prior far narrower than the usual one over all
-states, which is what helps this agent most.  A Dirichlet draw is a vector of gamma draws divided by its sum; if all
-draws of a pair underflow (only for alpha0 below 0.01), the uniform law is taken.
+over the possible next states, and pi_t is optimal for that draw (certain).  Rewards are known.  Counts, and with them
+the draw, are shared by the stages that share table and parameter, and per stage otherwise.  Known reachable sets make
+the prior far narrower than the usual one over all states, which is what helps this agent most.  A Dirichlet draw is a
+vector of gamma draws divided by its sum; if all draws of a pair underflow (only for alpha0 below 0.01), the uniform law
+is taken.
 """
 
 from __future__ import annotations

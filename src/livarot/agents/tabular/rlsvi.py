@@ -1,11 +1,12 @@
 """RLSVI: optimal in the empirical kernel after Gaussian noise on the rewards (Osband, Van Roy, Wen, 2016).
 
-    Q_h = r_h + p.V_{h+1} + N(0, sd^2),   sd = noise_scale/sqrt N + rest_scale (H - h)/N
+    Q_h = r_h + p.V_{h+1} + xi,   xi ~ N(0, sd^2),   sd = c_1/sqrt N + c_2 (H - h)/N
 
-The tabular form of randomised least squares (certain that a public library uses it; likely that the expression is the
-sd and not the variance).  Noise is drawn afresh for every stage and pair, also where stages share their counts.
-Rewards are known, so a pair that can have one outcome only has no noise; an unvisited pair has N = 1 and the uniform
-law over its possible next states.  Q is clipped from below at 0 and from above at r + max V over them.
+with c_1 = ``noise_scale``, c_2 = ``rest_scale`` and N visits of the pair.  The tabular form of randomised least squares
+(certain that a public library uses it; likely that the expression is the sd and not the variance).  Noise is drawn
+afresh for every stage and pair, also where stages share their counts.  Rewards are known, so a pair that can have one
+outcome only has no noise; an unvisited pair has N = 1 and the uniform law over its possible next states.  Q is clipped
+from below at 0 and from above at r + max V over them.
 """
 
 from __future__ import annotations

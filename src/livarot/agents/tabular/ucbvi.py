@@ -1,11 +1,13 @@
 """UCBVI: value iteration on empirical kernels with a bonus (Azar, Osband, Munos, ICML 2017).
 
-    Q_h = min(Q_h of the last plan, H, r_h + p.V_{h+1} + b),   unvisited pairs: Q_h = H,   L = log(5 S A T H/delta)
+    Q_h = min(Q'_h, H, r_h + p.V_{h+1} + b),   L = log(5 S A T H/delta)
 
-    Hoeffding (CH, certain)  b = 7 H L / sqrt N
-    Bernstein (BF, certain)  b = sqrt(8 L Var_p(V_{h+1})/N) + 14 H L/(3 N)
-                                 + sqrt((8/N) sum_y p(y) min(100^2 H^3 S^2 A L^2/N'_{h+1}(y), H^2))
-    Simple (certain: a public library's practical choice)  b = c/sqrt N + (H - h)/N
+with Q'_h that of the last plan, and Q_h = H for unvisited pairs.  The bonus is one of
+
+    Hoeffding   b = 7 H L / sqrt N    (CH, certain)
+    Bernstein   b = sqrt(8 L Var_p(V_{h+1})/N) + 14 H L/(3 N)
+                    + sqrt((8/N) sum_y p(y) min(100^2 H^3 S^2 A L^2/N'_{h+1}(y), H^2))    (BF, certain)
+    Simple      b = c/sqrt N + (H - h)/N    (certain: a public library's practical choice)
 
 Rewards are known.  N is pooled over stages that share table and parameter (the homogeneous algorithm) and per stage
 otherwise.  Known reachable sets help twice: pairs with one outcome get no bonus, and Q is at most r + max V over them.

@@ -1,7 +1,7 @@
 """LIVAROT with an additive, variance-aware bonus: no burn-in and no inner optimisation at all.
 
     Q_h = min( r_h + p . V + beta |Cov_p(phi, V)|_{gram^-1} + span(V)/2 beta^2 curvature,  r_h + max_i V_i ),
-    curvature = min(max|phi_i|^2, max|phi_i - mean|^2) in the norm of gram^-1,   p at theta_hat,
+    curvature = min( max_i |phi_i|^2_{gram^-1}, max_i |phi_i - mean|^2_{gram^-1} ),   p = p(theta_hat),
 
 with LIVAROT's estimate and radius.  It is an upper bound of LIVAROT's maximum over the ellipsoid (certain), so it is
 optimistic where that is, and its first term is at most beta sqrt(Var V) sqrt(E|phi - mean|^2): it keeps the variance.

@@ -2,16 +2,17 @@
 
 A replica plans again when, for some parameter k,
 
-    det gram_k(now)  >  factor * det gram_k(at its last plan),
+    det gram_k  >  factor det gram'_k,
 
-and keeps its plan otherwise.  Each plan but the first multiplies some determinant by ``factor``, and a determinant of
-reg I plus n Hessians of trace at most 1 is at most (reg + n/d)^d, so a replica makes at most
+gram'_k that of its last plan, and keeps its plan otherwise.  Each plan but the first multiplies some determinant by
+``factor``, and a determinant of reg I plus n Hessians of trace at most 1 is at most (reg + n/d)^d, so a replica makes
+at most
 
-    1 + K d log(1 + n/(reg d))/log(factor),   n = T, K = H   (one shared parameter: n = T H, K = 1)
+    n_plans <= 1 + K d log(1 + n/(reg d))/log(factor),   n = T,   K = H
 
-plans: O(d H log T) (certain).  An agent without an :class:`Estimate` switches when the visits of some (stage, s, a),
-pooled over stages with the same law, have grown by ``factor``: at most 1 + pairs (1 + log_factor T) plans.  During a
-burn-in (while its ``log`` is not full), an agent plans every episode.
+plans (with one shared parameter n = T H and K = 1): O(d H log T) (certain).  An agent without an :class:`Estimate`
+switches when the visits of some (stage, s, a), pooled over stages with the same law, have grown by ``factor``: at most
+1 + pairs (1 + log_factor T) plans.  During a burn-in (while its ``log`` is not full), an agent plans every episode.
 
 Few plans are not free: on the hard chain (H = 5, gap .15, T = 2000, 20 seeds) LIVAROT's regret of 19 becomes 36 with
 the factor 2, 22 with 1.2 and 19 with 1.05.

@@ -1,13 +1,13 @@
 """LIVAROT over likelihood-ratio sets: confidence sets that are proved to hold theta*, and small enough to learn with.
 
-    theta_hat = argmin over |theta| <= B of  L(theta) + reg/2 |theta|^2        (L: the negative log-likelihood)
-    C_h       = {|theta - theta_hat_h|_gram <= radius_h},   gram = reg I + a weighted Hessian of L at theta_hat
-    Q_h       = r_h + max over C_h of E_theta[V_{h+1}]                         (or another rule of optimism)
+    theta_hat_h = argmin over |theta| <= B of L_h(theta) + reg/2 |theta|^2          (L: the negative log-likelihood)
+    C_h         = {theta : |theta - theta_hat_h|_gram <= radius_h}
+    Q_h         = r_h + max over theta in C_h of E_theta[V_{h+1}]                   (or another rule of optimism)
 
-The radius is that of the ellipsoid around the likelihood-ratio set of the stage
-(:mod:`livarot.estimation.level_set` has the formulas and the proof).  With probability 1 - delta, theta* lies in the
-sets of all stages in all episodes, however the data were collected; nothing but |theta*| <= B is assumed, and ``reg``
-may be any number > 0.
+gram is reg I plus a weighted Hessian of L_h at theta_hat_h.  The radius is that of the ellipsoid around the
+likelihood-ratio set of the stage (:mod:`livarot.estimation.level_set` has the formulas and the proof).  With
+probability 1 - delta, theta* lies in the sets of all stages in all episodes, however the data were collected; nothing
+but |theta*| <= B is assumed, and ``reg`` may be any number > 0.
 
 ``optimism="level set"`` takes the maximum over the likelihood-ratio set itself in place of the ellipsoid around it
 (:mod:`livarot.estimation.level_support`), for models whose pairs have at most two outcomes: there it is a convex

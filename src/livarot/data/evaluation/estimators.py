@@ -13,15 +13,16 @@ is; the third is biased by O(1/n) and varies less; the last is right if b or the
 With a discount, r_t is the discounted reward, and V_t and Q_t are multiplied by discount^t.
 
 A value is a mean of influences x_i, so its standard error is sd(x)/sqrt(n).  The influence of a ratio R_t is what the
-ratio loses without episode i (the jackknife): with l_it = w_it / sum_j w_jt,
+ratio loses without episode i (the jackknife): with l_{i,t} = w_{i,t} / sum_j w_{j,t},
 
-    x_i = sum_t R_t + (n - 1) l_it (r_it - R_t)/(1 - l_it)    centred, so that their mean is the estimate
+    x_i = sum_t { R_t + (n - 1) l_{i,t} (r_{i,t} - R_t)/(1 - l_{i,t}) },
 
-If b was estimated, x is replaced by its residual e on the scores (:mod:`livarot.data.evaluation.behaviour`), and the
-variance is sum_i e_i^2/(1 - h_i)^2 / n^2, h_i the leverage of the regression: e_i/(1 - h_i) is, to first order, the
-residual of an episode that took no part in it (HC3).  The factors 1/(1 - l) and 1/(1 - h) are 1 + O(1/n); without
-them an episode of large weight fits itself, and intervals are too short.  Intervals are normal ones with Student's
-quantiles: for large n, and only as good as the tails of the weights are light (the effective sample size says so).
+centred, so that their mean is the estimate.  If b was estimated, x is replaced by its residual e on the scores
+(:mod:`livarot.data.evaluation.behaviour`), and the variance is sum_i e_i^2/(1 - h_i)^2 / n^2, h_i the leverage of the
+regression: e_i/(1 - h_i) is, to first order, the residual of an episode that took no part in it (HC3).  The factors
+1/(1 - l) and 1/(1 - h) are 1 + O(1/n); without them an episode of large weight fits itself, and intervals are too
+short.  Intervals are normal ones with Student's quantiles: for large n, and only as good as the tails of the weights
+are light (the effective sample size says so).
 """
 
 from __future__ import annotations

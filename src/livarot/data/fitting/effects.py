@@ -3,18 +3,24 @@
 With ``p = softmax(phi theta)`` in a set, ``mu = sum_j p_j phi_j``, ``phi'_i = d phi_i / dx``, ``q_i = phi'_i . theta``,
 ``qbar = sum_j p_j q_j`` and ``mu' = sum_j p_j phi'_j`` (all certain):
 
-    d p_i / d theta                    p_i (phi_i - mu)
-    x is the same for all alternatives (age):
-      effect      m_i = d p_i / dx     p_i (q_i - qbar)
-      d m_i / d theta                  (q_i - qbar) p_i (phi_i - mu) + p_i (phi'_i - mu' - sum_j p_j q_j (phi_j - mu))
-      elasticity  d log p_i / d log x  x (q_i - qbar)
-    x belongs to the alternative (price):
-      own effect  d p_i / dx_i         p_i (1 - p_i) q_i;    on each of the U - 1 others, on average, -1/(U - 1) of it
-      own, cross elasticity            x_i (1 - p_i) q_i;    -x_i p_i q_i
+    d p_i/d theta = p_i (phi_i - mu).
 
-phi' is a central difference of the features, so that log, polynomials and products are followed.  Standard errors are
-those of the delta method: the mean gradient in theta, with the fit's own covariance.  Intervals of probabilities are
-made on the scale of the logit, and stay within 0 and 1.
+If x is the same for all alternatives (age), the effect m_i, its gradient and the elasticity are
+
+    m_i               = d p_i/d x = p_i (q_i - qbar)
+    d m_i/d theta     = (q_i - qbar) p_i (phi_i - mu) + p_i (phi'_i - mu' - sum_j p_j q_j (phi_j - mu))
+    d log p_i/d log x = x (q_i - qbar).
+
+If x belongs to the alternative (price), the own effect, the own and the cross elasticity are
+
+    d p_i/d x_i           = p_i (1 - p_i) q_i
+    d log p_i/d log x_i   = x_i (1 - p_i) q_i
+    d log p_j/d log x_i   = -x_i p_i q_i
+
+and the effect on each of the U - 1 others is, on average, -1/(U - 1) of the own one.  phi' is a central difference of
+the features, so that log, polynomials and products are followed.  Standard errors are those of the delta method: the
+mean gradient in theta, with the fit's own covariance.  Intervals of probabilities are made on the scale of the logit,
+and stay within 0 and 1.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 With occupancies d_h(s) of the policy pi, ``w = d_h(s) pi_h(a|s)`` and ``f = sum_i p_i V_{h+1}(s_i)`` (all certain):
 
-    V(theta)         = sum_s start(s) V^pi_0(s)
-    dV / d theta_k   = sum over the stages h of k, s, a of   w sum_i p_i (V_{h+1}(s_i) - f) phi_i
-    delta method     V +- z sqrt(sum_k g_k' Cov_k g_k)        large samples; Cov is the fit's own covariance
+    V(theta)       = sum_s start(s) V^pi_0(s)
+    d V/d theta_k  = sum_{h,s,a} w sum_i p_i (V_{h+1}(s_i) - f) phi_i
+    interval       = V +- z sqrt(sum_k g_k' Cov_k g_k)
 
-One pass backward for V, one forward for d and the gradient: the cost of an evaluation.  The bootstrap evaluates the
-same policy under refitted parameters and takes quantiles.
+with g_k = d V/d theta_k, where h runs over the stages of the parameter k: the delta method, for large samples; Cov is
+the fit's own covariance.  One pass backward for V, one forward for d and the gradient: the cost of an evaluation.  The
+bootstrap evaluates the same policy under refitted parameters and takes quantiles.
 
 The policy is held fixed.  If it was chosen with the same data its value is biased upward (the winner's curse), and
 neither interval corrects that: judge it with data that did not choose it, or plan robustly.  Rewards, the start and

@@ -1,9 +1,9 @@
 """The policy of the best worst case over a fit's confidence set, with a lower confidence bound of what it is worth.
 
-    lower  =  start value of the pessimistic recursion (:mod:`livarot.planning.pessimistic`) over the set C
-    theta* in C   implies   lower <= V^pi(theta*)              so P(lower <= V^pi) >= P(theta* in C)
+    theta* in C   =>   lower <= V^pi(theta*),      P(lower <= V^pi) >= P(theta* in C)
 
-The policy is chosen with the same data and needs no correction: the inequality holds for all policies at once.
+with lower the start value of the pessimistic recursion (:mod:`livarot.planning.pessimistic`) over the set C.  The
+policy is chosen with the same data and needs no correction: the inequality holds for all policies at once.
 
 ``kind="wald"``           C is {theta : (theta - theta_hat)' Cov^-1 (theta - theta_hat) <= chi2_d(level)}, Cov the fit's
                           covariance (Hessian, sandwich, ...): the level holds in large samples.  With one parameter per

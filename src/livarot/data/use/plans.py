@@ -9,7 +9,7 @@ Robust: the best worst case when each transition may lie anywhere within a KL ba
 every (state, action) comes from the data.  The truth P is in the balls if KL(P | P_hat) <= radius everywhere; the
 bootstrap puts P_hat in the place of P and a refit P_b in the place of P_hat, so the radius is a quantile over refits of
 
-    KL(P_hat(.|s, a) | P_b(.|s, a)).
+    K_b(s, a) = KL(P_hat(.|s, a) | P_b(.|s, a)).
 
 ``simultaneous`` (the default) widens the quantiles q(s, a) of level ``level`` by the ``level``-quantile over refits of
 max over (s, a) of KL/q: then all balls hold the truth together with about that probability, and the robust value of the

@@ -1,10 +1,11 @@
 """Online from offline: an agent that starts from a fit instead of from zero.
 
-    theta_1 = theta_hat,   gram_1 = the agent's own lambda I + weight * Hessian of the fit
+    theta_1 = theta_hat,   gram_1 = lambda I + weight Hess(theta_hat)
 
-in the units of the problem's features (theta times ``feature_scale``, the Hessian divided by its square).  From there
-the agent continues as usual: online mirror descent adds the Hessian of every new choice to the same matrix, so old and
-new data weigh alike; ``weight < 1`` trusts the old ones less (they may be from last year, or from another plant).
+with the agent's own lambda and the Hessian of the fit, in the units of the problem's features (theta times
+``feature_scale``, the Hessian divided by its square).  From there the agent continues as usual: online mirror descent
+adds the Hessian of every new choice to the same matrix, so old and new data weigh alike; ``weight < 1`` trusts the old
+ones less (they may be from last year, or from another plant).
 
 The agent's radius is its own and counts new episodes only.  What its theory promises holds for a start at
 lambda I: with a start from data the set is a heuristic (guess), although a narrower matrix with the maximum likelihood

@@ -1,7 +1,10 @@
 """The multinomial logit bandit: one decision, several outcomes of known value, as an MNL MDP with two stages.
 
-At stage 0 the only state is 0; arm a leads to outcome i, which is state 1 + i, with probability proportional to
-exp(phi(i|a) . theta*).  At stage 1 outcome i pays its value v_i, whatever is done.  So V*_1(1 + i) = v_i, the regret of
+At stage 0 the only state is 0; arm a leads to outcome i, which is state 1 + i, with probability
+
+    P(i|a) = exp(phi(i|a) . theta*) / sum_j exp(phi(j|a) . theta*).
+
+At stage 1 outcome i pays its value v_i, whatever is done.  So V*_1(1 + i) = v_i, the regret of
 an episode is that of the bandit, max_b E_b[v] - E_a[v], and theta* is learned from one transition per episode.
 
 Two stages are needed (E25): with H = 1 nothing follows the decision, V*_2 = 0 and sigma_bar = 0, where the paper says

@@ -9,8 +9,11 @@ reachable sets.  Hence ``slip``: going right keeps the column with this probabil
 stochastic version of the behaviour suite (likely; its reward noise is left out, since rewards are known here).  The
 same action is "right" in all states (the reachable sets would reveal it anyway).
 
-With p = 1 - slip and c = .01/N the value on the diagonal is V_{N-1} = 1 - c and V_h = max(0, -c + p V_{h+1}), so
-V* = p^{N-1} - c (1 - p^N)/(1 - p) where that is positive.  Rewards are shifted by c to lie in [0, 1]:
+With p = 1 - slip and c = .01/N the value on the diagonal is
+
+    V_{N-1} = 1 - c,   V_h = max(0, -c + p V_{h+1}),   V* = p^{N-1} - c (1 - p^N)/(1 - p)
+
+where that is positive.  Rewards are shifted by c to lie in [0, 1]:
 ``mdp.original_value`` gives the values above.
 
 ``one-hot`` features have one coordinate per state in which right may slip, N (N - 1)/2; ``slips`` shares one: d = 1.

@@ -6,10 +6,10 @@ a little more often.  With Delta (``gap``) and bD, alpha, beta as in the hard ch
 
     phi(0|0, a) = (-alpha a, beta log(1/delta - 1)),   phi(1|0, a) = 0
     phi(1|1, a) = (0,        beta log(1/delta - 1)),   phi(0|1, a) = 0
-    theta = (bD x / alpha, 1 / beta),   one for all stages
+    theta = (bD x / alpha, 1 / beta)
 
-so that P(1|0, a) = 1/(1 + (1/delta - 1) exp(-bD x . a)), which is delta + (d-1) Delta at a = x, and P(0|1, a) = delta.
-Features are then divided by their largest norm (theta multiplied by it).
+for all stages, so that P(1|0, a) = 1/(1 + (1/delta - 1) exp(-bD x . a)), which is delta + (d-1) Delta at a = x, and
+P(0|1, a) = delta.  Features are then divided by their largest norm (theta multiplied by it).
 
 The values d = 4, delta = .25 and the all-ones sign vector are those of the authors' experiment (certain).  Their
 instance is for an infinite horizon; that its MNL features are these, by analogy with the chain, is likely.  Their

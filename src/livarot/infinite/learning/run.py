@@ -2,12 +2,13 @@
 
 Average reward (``discount`` None), per step t:
 
-    regret           g* - g^{pi_t}(s_t)       exact: the gain of the policy in play, from the state it is in
-    realised_regret  g* - r_t                 what was really earned; its sum is g* T - sum_t r_t
+    regret            g* - g^{pi_t}(s_t)
+    realised regret   g* - r_t
 
-The first has no noise and does not see the cost of changing policies; the two sums differ by that (a bounded amount per
-epoch) and by a martingale.  Discounted reward: ``regret`` is V*(s_t) - V^{pi_t}(s_t) at the visited states, with pi_t
-played for ever, and there is no realised regret.
+The first is exact: the gain of the policy in play, from the state it is in.  The second is what was really earned; its
+sum is g* T - sum_t r_t.  The first has no noise and does not see the cost of changing policies; the two sums differ by
+that (a bounded amount per epoch) and by a martingale.  Discounted reward: ``regret`` is V*(s_t) - V^{pi_t}(s_t) at the
+visited states, with pi_t played for ever, and there is no realised regret.
 
 Seeds are replicas, as in :func:`livarot.run`: one plan, one step, one update serve all of them, and each is computed by
 the same operations whatever its neighbours are.  Step t of a seed uses number t of its stream: the same seed gives the

@@ -4,7 +4,7 @@ A (state, action) has U outcomes with values V.  Its confidence ellipsoid |theta
 z0 at the centre theta_hat to z0 + Yx with |x| <= beta, where y_i = W phi_i are the whitened features, W'W = H^-1.  The
 expected value and its gradient are
 
-    f(x) = sum_i p_i V_i,  p = softmax(z0 + Yx),      g = Y'q,  q_i = p_i (V_i - f).
+    f(x) = sum_i p_i V_i,  p = softmax(z0 + Y x),      g = Y' q,  q_i = p_i (V_i - f).
 
 (With K = YY' = Phi H^-1 Phi' this is the problem in R^U: the move of the logits is Yx, the oracle beta K q/|q|_K.
 K itself is never formed: two products with Y cost 2 U d an iteration, so the cost is linear in U.)

@@ -1,6 +1,6 @@
 """The inner maximum of E_theta[V] over an ellipsoid, with its certificate.
 
-    maximise  sum_i p_i(theta) V_i,  p = softmax(offset + Phi theta),   over |theta - center|_matrix <= radius
+    max { sum_i p_i(theta) V_i : |theta - center|_matrix <= radius },   p(theta) = softmax(offset + Phi theta)
 
 The problem is not concave: two outcomes are solved in closed form; otherwise a local solver with extra starts finds a
 stationary point (``gap`` is its first-order gap), and ``upper`` bounds the global maximum from above, whatever the

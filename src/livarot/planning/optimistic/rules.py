@@ -81,7 +81,10 @@ class _Settled:
 @checked
 @dataclass(frozen=True)
 class JointMaximum(_Settled):
-    """Eq. (definition optimistic reward): max over the ellipsoid; exact for two outcomes, certified otherwise."""
+    """Eq. (definition optimistic reward): max over the ellipsoid; exact for two outcomes, certified otherwise.
+
+    Q_h = r_h + max { E_theta[V_{h+1}] : |theta - theta_hat|_gram <= beta }
+    """
 
     solver: Solver = field(default_factory=ShiftedPower)
 
@@ -93,6 +96,8 @@ class JointMaximum(_Settled):
 @dataclass(frozen=True)
 class VarianceBonus:
     """The closed-form variance-aware upper bound; no inner optimisation at all.
+
+        Q_h = r_h + p . V_{h+1} + beta |Cov_p(phi, V_{h+1})|_{gram^-1} + span(V_{h+1})/2 beta^2 curvature
 
     Deviation: its last term uses max|phi_i - mean|^2 / 2 in place of max|phi_i - phi_j|^2 / 8, which is valid, up to
     four times looser there, and linear in U.
@@ -107,6 +112,9 @@ class VarianceBonus:
 @dataclass(frozen=True)
 class SecondOrderBonus(_Settled):
     """H beta sum p|phi - mean|_{gram^-1} + constant H beta^2 max|phi|^2_{gram^-1}.
+
+        Q_h = r_h + p . V_{h+1} + b,
+        b   = H beta sum_i p_i |phi_i - mean|_{gram^-1} + constant H beta^2 max_i |phi_i|^2_{gram^-1}
 
     Li et al. have the constant 5/2 (likely) and clip every Q to [0, H].  Cho et al. have 3 and V = min(max_a Q, H)
     (certain): V is the same, but actions whose Q exceeds H stay ranked by it, whereas clipped ones tie and the first
@@ -128,6 +136,8 @@ class SecondOrderBonus(_Settled):
 class MaxNormBonus(_Settled):
     """constant H beta max_i |phi_i|_{gram^-1}, every Q clipped to [0, H]: Hwang and Oh (certain), and Li's ONS agent.
 
+        Q_h = clip_[0,H]( r_h + p . V_{h+1} + constant H beta max_i |phi_i|_{gram^-1} )
+
     Deviation: a pair with one outcome gets no bonus, since nothing about it is unknown.
     """
 
@@ -140,7 +150,10 @@ class MaxNormBonus(_Settled):
 
 @dataclass(frozen=True)
 class PlugIn:
-    """No optimism: the expectation under the estimate itself."""
+    """No optimism: the expectation under the estimate itself.
+
+    Q_h = r_h + p(theta_hat) . V_{h+1}
+    """
 
     @property
     def made(self) -> LaneRule:

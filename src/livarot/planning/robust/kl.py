@@ -2,8 +2,8 @@
 
 For values V_i and nominal probabilities p0_i > 0, with KL(p|p0) = sum p log(p/p0), two adversaries:
 
-    penalty eta   min_p  E_p V + KL(p|p0) / eta          =  -(1/eta) log E_p0 exp(-eta V),   the soft-min
-    radius eps    min_p  E_p V  over KL(p|p0) <= eps     =  max_eta  -(1/eta) log E_p0 exp(-eta V) - eps / eta
+    penalty eta   min_p { E_p V + KL(p|p0) / eta }  =  -(1/eta) log E_p0 exp(-eta V)    (the soft-min)
+    radius eps    min { E_p V : KL(p|p0) <= eps }   =  max_eta { -(1/eta) log E_p0 exp(-eta V) - eps / eta }
 
 Both are reached at the tilted distribution p_eta proportional to p0 exp(-eta V): eta is the penalty itself, or the
 *dual variable* of the ball, the root of KL(p_eta|p0) = eps.  eta = 0 is the nominal distribution.  For
