@@ -341,7 +341,9 @@ def joined(items: list[Item]) -> str:
         if before.kind == "operand" and item.kind in ("operand", "function", "big"):
             number = item.latex[0].isdigit() and before.latex[-1].isdigit()
             out += r" \cdot " if number else r"\," if item.spaced or not item.group else ""
-        elif before.kind != "start" and item.kind != "mark" and not (before.kind == "function" and item.group):
+        elif before.kind == "function":
+            out += "" if item.group else r"\,"
+        elif before.kind != "start" and item.kind != "mark":
             out += " "
         out += item.latex
         if before.latex in ("-", "+") and item.kind == "operand" and (at < 2 or items[at - 2].kind != "operand"):

@@ -57,6 +57,7 @@ def tex(text):
         ("4 2^{3/4}", r"4 \cdot 2^{3 / 4}"),
         ("2e d", r"2\,e\,d"),
         ("log^2(S t)", r"\log^{2}(S\,t)"),
+        ("sum_t log p_t", r"\sum_{t} \log\,p_{t}"),
         ("a -> b", r"a \to b"),
         ("x ~ N(0, 1)", r"x \sim N(0, 1)"),
         ("x_1 ... x_n", r"x_{1}\,\ldots\,x_{n}"),
