@@ -150,8 +150,14 @@ def on_docstring(app: Sphinx, what: str, name: str, thing: object, options: obje
 
 
 def on_signature(app: Sphinx, what: str, name: str, thing: object, options: object, given: str, back: str) -> object:
-    """A default that is made anew is written as ``...``, which can be parsed."""
-    return (given.replace("<factory>", "..."), back) if given and "<factory>" in given else None
+    return plain(given), plain(back)
+
+
+def plain(signature: str | None) -> str | None:
+    """A default that is made anew is written as ``...``, which can be parsed; an alias of a type by its name."""
+    if signature is None:
+        return None
+    return re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", signature.replace("<factory>", "..."))
 
 
 def on_source(app: Sphinx, docname: str, content: list[str]) -> None:

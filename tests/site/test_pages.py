@@ -148,3 +148,13 @@ def test_types_of_arrays_have_short_names():
     shown = stringify_signature(signature(livarot.inner_max, type_aliases=autodoc_type_aliases))
     assert "features: ArrayLike" in shown and "_Buffer" not in shown
     assert "_Buffer" in stringify_signature(inspect.signature(livarot.inner_max, eval_str=True))
+
+
+def test_names_of_types_stand_alone_in_signatures():
+    pytest.importorskip("sphinx")
+    from sitekit.api import plain
+
+    assert plain("(radius: TypeAliasForwardRef('ArrayLike') | None = None, rule: Rule = <factory>)") == (
+        "(radius: ArrayLike | None = None, rule: Rule = ...)"
+    )
+    assert plain(None) is None
