@@ -324,8 +324,7 @@ def test_it_is_shown_in_a_few_lines():
     """Not theta, but the map of its rewards if there is one."""
     P = [[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]
     plain, mapped = (from_tabular(P, [[0, -1], [2, 0]], horizon=3, rescale=rescale) for rescale in (False, True))
-    assert (
-        repr(plain).startswith("TabularMDP\n  sizes") and "array" not in repr(plain) and "as given" not in repr(plain)
-    )
-    assert "-1 + 3 times these rewards" in repr(mapped) and "-1 + 3 times" in mapped._repr_html_()
+    assert repr(plain).startswith("TabularMDP\n  sizes")
+    assert "array" not in repr(plain) and "times these" not in repr(plain)
+    assert "rewards -1 + 3 times these" in repr(mapped) and "-1 + 3 times" in mapped._repr_html_()
     assert len(repr(livarot.envs.make("river-swim")).splitlines()) <= 12
