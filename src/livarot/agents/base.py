@@ -61,6 +61,7 @@ class Declaration(Protocol[State]):
     learns: ClassVar[bool] = True  # False: a control
     plays_given_policy: ClassVar[bool] = False  # it is built with a ``policy``, which may be the optimal one
     adds_hessians: ClassVar[bool] = True  # its Gram matrix is lambda I plus Hessians, and it keeps no other data
+    later_fields: ClassVar[tuple[str, ...]] = ()  # newer than stored runs: their keys name them where they are set
     sound: ClassVar[bool] = False  # the promised coverage has a proof that is written down and tested here
 
     @property

@@ -1,6 +1,7 @@
 """What is printed about a fit: small numbers can be read, LaTeX is well formed."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,3 +36,10 @@ def test_latex():
     assert r"C(zone)[b\_c]" in text and text.count("{") == text.count("}")
     body = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert all(len(re.findall(r"(?<!\\)&", line)) == 6 for line in body[:5])
+
+
+def test_no_coefficient_that_the_data_say_anything_about():
+    """As in a file whose Hessian is 0: the facts are shown, and an empty table."""
+    summary = fitted().summary()
+    shown = str(replace(summary, table=summary.table.iloc[:0]))
+    assert "MNL transition model" in shown and "coef" in shown

@@ -33,6 +33,18 @@ def test_a_known_key():
     )
 
 
+def test_a_setting_that_came_later_leaves_the_keys_of_stored_runs_alone():
+    def cell(**settings):
+        return Cell.of("hard-chain", {"gap": 0.1}, "adaptive-livarot", settings, 10)
+
+    plain, fading = cell(), cell(prior_fade=0.5)
+    assert "prior_fade" not in plain.text and plain.key == cell(prior_fade=0.0).key == cell(prior_fade=0).key
+    assert '"prior_fade":0.5' in fading.text
+    for one, agent in ((plain, agents.AdaptiveLivarot()), (fading, agents.AdaptiveLivarot(prior_fade=0.5))):
+        again = Cell.from_content(json.loads(canonical(one.content(3))))
+        assert again.key == one.key and again.learner(again.model()) == agent
+
+
 def test_every_registered_name_has_a_content_and_comes_back():
     for name in agents.registry:
         cell = Cell.of("hard-chain", {"horizon": 3, "gap": 0.1}, name, {}, 10)

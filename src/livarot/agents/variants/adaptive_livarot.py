@@ -81,6 +81,7 @@ class AdaptiveLivarot(BaseAgent[AdaptiveState]):
 
     name: ClassVar[str] = "adaptive-livarot"
     adds_hessians: ClassVar[bool] = False
+    later_fields: ClassVar[tuple[str, ...]] = ("prior_fade",)
 
     beta_scale: float | None = None  # of the radius sqrt(2 scale d_b); None is .05 (pooled .1) times min(1, 10/K)
     reg: float = 1.0  # the first ridge, 1/v_0; if it is learned it begins at (d + 2)/B^2 where that is more

@@ -35,7 +35,7 @@ class Summary:
     level: float
 
     def __str__(self) -> str:
-        name_width = max(18, min(max(len(str(name)) for name in self.table.index), 40))
+        name_width = max(18, min(max((len(str(name)) for name in self.table.index), default=0), 40))
         width = name_width + 60
         lines = ["MNL transition model".center(width).rstrip(), "=" * width]
         items = [(name, _shown(value)) for name, value in self.facts.items()]

@@ -343,10 +343,16 @@ def _parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    """The fields of an agent or a component, ready for JSON."""
+    """The fields of an agent or a component, ready for JSON.
+
+    Its ``later_fields`` are left out at their defaults: runs that were stored before they came keep their keys.
+    """
     found: dict[str, Any] = {}
+    later = getattr(type(thing), "later_fields", ())
     for one in dataclasses.fields(thing):
         value = getattr(thing, one.name)
+        if one.name in later and value == one.default:
+            continue
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = {"name": _component_name(value)} | _fields(value)
         found[one.name] = value
