@@ -64,3 +64,13 @@ def test_too_few_steps_are_not_called_converged():
     start, x, count, _, _ = naive.sample(11, scale=3.0)
     with pytest.warns(DataWarning, match="no convergence in 1 steps"):
         assert not maximise(choices_of(start, x, count), max_iter=1).converged
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.7])
+def test_nothing_is_free(reg):
+    """All coefficients are held at 0: that is the maximum, and its log-likelihood that of theta = 0."""
+    start, x, count, _, _ = naive.sample(3)
+    choices = choices_of(start, x, count)
+    found = maximise(choices, reg=reg, free=np.zeros(x.shape[1], dtype=bool))
+    assert found.converged and not found.theta.any() and not found.hessian.any()
+    assert found.log_likelihood == pytest.approx(likelihood.log_likelihood(choices, np.zeros(x.shape[1])))

@@ -173,6 +173,8 @@ def _newton_step(point: _Point, scale: FloatArray) -> FloatArray:
 
 def _diameter_bound(point: _Point, scale: FloatArray) -> float:
     """D <= 2 |spread|_scale / sqrt(smallest eigenvalue of the scaled Hessian): without another pass."""
+    if len(scale) == 0:  # every coefficient is held at 0
+        return 0.0
     smallest = float(eigh(point.at.hessian / scale / scale[:, None], eigvals_only=True)[0])
     return math.inf if smallest <= 0.0 else 2.0 * float(np.linalg.norm(point.at.spread / scale)) / math.sqrt(smallest)
 
