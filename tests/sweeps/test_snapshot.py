@@ -66,3 +66,8 @@ def test_regret_is_in_the_units_of_the_rewards(monkeypatch):
     monkeypatch.setattr(snapshot, "unit_scales", lambda cell, seeds: np.array([10.0]))
     run = Cell.of("hard-chain", {}, "livarot", {}, 50).run(0)
     assert FinishedRun.of(run, {"regret": 3.0}).regret == 30.0
+
+
+def test_a_number_that_a_run_does_not_have_is_no_zero():
+    run = FinishedRun.of(Cell.of("hard-chain", {}, "livarot", {}, 50).run(1), {"regret": 0.0, "realised_regret": None})
+    assert run.regret == 0.0 and run.realised_regret is None

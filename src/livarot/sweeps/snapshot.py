@@ -32,14 +32,19 @@ class FinishedRun:
         return cls(*settings, cell.episodes, run.seed, totals)
 
     @property
-    def regret(self) -> float:
+    def regret(self) -> float | None:
         """The cumulative regret after the last episode, in the units of the environment's rewards if they are known."""
-        return self._scale * float(self.totals["regret"] or 0.0)
+        return self._in_units("regret")
 
     @property
-    def realised_regret(self) -> float:
+    def realised_regret(self) -> float | None:
         """The same with the rewards that were drawn."""
-        return self._scale * float(self.totals["realised_regret"] or 0.0)
+        return self._in_units("realised_regret")
+
+    def _in_units(self, name: str) -> float | None:
+        """None if the run has no such number."""
+        total = self.totals[name]
+        return None if total is None else self._scale * float(total)
 
     @cached_property
     def _scale(self) -> float:
